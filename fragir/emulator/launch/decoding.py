@@ -25,7 +25,7 @@ from fragir.emulator.machine.watch import Watch
 from fragir.emulator.native.straight import functions
 from fragir.emulator.numbers.types import I64, among, distinct
 from fragir.emulator.program.failure import statement
-from fragir.emulator.program.flow import polling_edges, targets
+from fragir.emulator.program.flow import branches
 from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
@@ -53,13 +53,9 @@ class Decoding:
         """Decodes the whole program; the scheduler that runs it."""
         program, machine = self.program, self.machine
         count = len(program.code)
-        leaders: set[int] = set()
-        for placed in program.code:
-            if program.opcode(placed.ins).ends == "branch":
-                with statement(program, placed.ins):
-                    leaders.update(targets(program, placed.ins, placed.scope))
-        code = DecodedCode([None] * count, {}, leaders, {}, set())
-        polling = polling_edges(program)
+        found = branches(program)
+        code = DecodedCode([None] * count, {}, set(found.leaders), {}, set())
+        polling = found.polling
         straight = self._straight(polling)
         scheduler = Scheduler(machine, program, code, self.watch, seed, trace, straight)
         control = Control(self.decoder, scheduler, polling)
@@ -70,8 +66,8 @@ class Decoding:
         return scheduler
 
     def _straight(self, polling: set[int]) -> Callable[[I64, int], StraightBlocks] | None:
-        """What makes runs of instructions; nothing does where checks listen to each of them."""
-        library = functions() if not self.machine.hooks else None
+        """What makes runs of instructions that no check has wrapped."""
+        library = functions()
         if library is None:
             return None
 
@@ -94,10 +90,13 @@ class Decoding:
         ins = placed.ins
         row = program.opcode(ins)
         if row.ends:
-            terminator = control.terminator(at)
+            terminator = plain = control.terminator(at)
             for hook in overriding(machine.hooks, "wrap_terminator"):
                 terminator = hook.wrap_terminator(decoder, ins, terminator)
             code.terminators[at] = terminator
+            told = row.ends != "branch" and overriding(machine.hooks, "on_barrier")
+            if terminator is not plain or told:
+                decoder.wrapped.add(id(ins))
             return 1
         if row.together:
             code.collectives[at] = needs(decoder, ins)
@@ -126,15 +125,17 @@ class Decoding:
         decoder, placed = self.decoder, self.program.code[at]
         ins = placed.ins
         row = self.program.opcode(ins)
-        if row.bits == "results":
-            step = instrument(decoder, [ins], control.calls.end(ins))
-        else:
-            step = instrument(decoder, [ins], step_of(decoder, placed))
+        plain = control.calls.end(ins) if row.bits == "results" else step_of(decoder, placed)
+        step = instrument(decoder, [ins], plain)
+        wrapped = step is not plain
         if ins.guard is not None:
             holds = decoder.row(ins, ins.guard.register, "pred")
-            step = guarded(step, holds, ins.guard.negated)
+            step = plain = guarded(step, holds, ins.guard.negated)
             for hook in overriding(self.machine.hooks, "wrap_guard"):
                 step = hook.wrap_guard(decoder, ins, step)
+            wrapped |= step is not plain
+        if wrapped:
+            decoder.wrapped.add(id(ins))
         return step if row.bits == "wgmma" else self._watched(step, [ins])
 
     def _watched(self, step: Step, group: list[tree.Instruction]) -> Step:
@@ -153,8 +154,10 @@ class Decoding:
     def _wgmma_registers(self) -> npt.NDArray[np.intp]:
         """The registers that any wgmma uses for its accumulator or A."""
         found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
-        for placed in self.program.code:
-            if self.program.opcode(placed.ins).accumulates:
+        for placed, (row, _) in zip(self.program.code, self.program.rows(), strict=True):
+            if row.accumulates:
                 self.decoder.placed = placed
                 found.append(registers_of(self.decoder, placed.ins.operands[:2]))
+        if len(found) == 1:
+            return found[0]
         return distinct(np.concatenate(found))

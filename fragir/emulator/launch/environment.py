@@ -15,7 +15,6 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
-from fragir.ptx import tree
 
 #: Bytes that the system takes of every block's shared memory, before the kernel's own.
 RESERVED = 1024
@@ -30,12 +29,12 @@ _PROCESSORS, _WARPS, _BLOCKS = 132, 64, 32
 
 def reserved_bytes(program: Program) -> int:
     """The first bytes of shared memory that are not the kernel's; 0 where it looks at none."""
-    return RESERVED if any(_RESERVED.fullmatch(name) for name in _registers(program)) else 0
+    return RESERVED if any(_RESERVED.fullmatch(name) for name in program.special_names) else 0
 
 
 def synchronises(program: Program) -> bool:
     """Whether a kernel looks for the workspace of a cooperative launch."""
-    names = set(_registers(program))
+    names = program.special_names
     return f"%{_HIGH}" in names and f"%{_LOW}" in names
 
 
@@ -64,12 +63,3 @@ def provide(machine: Machine, workspace: int | None, reserved: int) -> None:
 def allocate_workspace(memory: DeviceMemory) -> int:
     """The address of the grid's workspace."""
     return memory.allocate("the grid's workspace", WORKSPACE).address
-
-
-def _registers(program: Program) -> list[str]:
-    return [
-        operand.text
-        for placed in program.code
-        for operand in placed.ins.operands
-        if isinstance(operand, tree.Name) and operand.text.startswith("%")
-    ]

@@ -27,6 +27,7 @@ from fragir.emulator.launch.placement import (
     place_variables,
     stack_of,
 )
+from fragir.emulator.launch.programs import Shelf
 from fragir.emulator.launch.variables import Variables, unset
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
@@ -34,7 +35,6 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.program.program import Program
 from fragir.emulator.program.results import misused
 from fragir.emulator.report import Asynchrony, EmulationError, Report
 from fragir.emulator.tensor_cores import Settings
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 RESIDENT = 256
 #: Bytes of what malloc gives (CUDA's own default).
 HEAP = 8 << 20
+#: What has been read and laid out before.
+PROGRAMS = Shelf(OPCODES)
 
 
 def run(
@@ -101,8 +103,6 @@ def run(
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
-    from fragir.ptx.reader import parse
-
     started = time.perf_counter()
     shared = whole_number(shared, "shared")
     whole_number(resident, "resident", 1)
@@ -117,7 +117,7 @@ def run(
     core()  # FRAGIR_CORE may ask for one that is not there
     if not isinstance(cast("object", ptx), str | tree.Module):
         raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
-    module = parse(ptx) if isinstance(ptx, str) else ptx
+    module = PROGRAMS.module(ptx) if isinstance(ptx, str) else ptx
     made = partial(
         Launch,
         module,
@@ -154,6 +154,8 @@ def run(
         error.report = launch.report
         raise
     launch.report.statistics.seconds = time.perf_counter() - started
+    if not checks:  # those of a user may keep it
+        PROGRAMS.give(launch.program, entry)
     return launch.report
 
 
@@ -204,7 +206,7 @@ class Launch:
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
-        self.program = program = Program(module, entry, OPCODES)
+        self.program = program = PROGRAMS.take(module, entry)
         self._refuse_unknown()
         self.grid = grid
         name = target_of(module, target)
@@ -223,7 +225,7 @@ class Launch:
         total = grid[0] * grid[1] * grid[2]
         self.total = total
         self.wave = min(max(resident // (warps * size), 1) * size, total)
-        if any(row.takes_cluster for row, _ in program.rows()):
+        if program.takes_cluster:
             # Half of the clusters wait, so that there is something to cancel.
             self.wave = min(self.wave, (total // size + 1) // 2 * size)
         if cooperative is None:
@@ -233,9 +235,10 @@ class Launch:
             environment.check_resident(block, grid)
             self.wave, workspace = total, environment.allocate_workspace(memory)
         self.started = 0  # blocks that have been put on the machine or cancelled
-        program.counts[32] += 1  # keep every file non-empty
+        counts = dict(program.counts)
+        counts[32] += 1  # keep every file non-empty
         self.machine = machine = Machine(
-            grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
+            grid, block, cluster, self.wave, counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
         environment.provide(machine, workspace, environment.reserved_bytes(program))
@@ -286,6 +289,8 @@ class Launch:
     # -- checks before anything runs -------------------------------------------------------------
 
     def _refuse_unknown(self) -> None:
+        if self.program.legal:
+            return
         for placed in self.program.code:
             ins = placed.ins
             found = self.program.opcodes.find(ins.opcode, len(ins.operands))
@@ -294,6 +299,7 @@ class Launch:
             problem = misused(found.line, ins)
             if problem is not None:
                 raise self.program.error(problem[0], ins.at, problem[1])
+        self.program.legal = True
 
     # -- running -----------------------------------------------------------------------------------
 

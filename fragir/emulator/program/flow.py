@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from fragir.emulator.program.failure import statement
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
@@ -40,6 +42,28 @@ def polls(program: Program, ins: tree.Instruction) -> bool:
     """Whether an instruction can see what another thread will do."""
     how = program.opcode(ins).polls
     return how == "always" or (how == "ordered" and not _ORDERED.isdisjoint(ins.opcode))
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Where branches lead, and the positions of those whose loop polls; not to be changed."""
+
+    leaders: set[int]
+    polling: set[int]
+
+
+def branches(program: Program) -> Branches:
+    """Those of a program, found once; FragirError for one that names no label."""
+    found = program.analyses.get(Branches)
+    if not isinstance(found, Branches):
+        leaders: set[int] = set()
+        for placed in program.code:
+            if program.opcode(placed.ins).ends == "branch":
+                with statement(program, placed.ins):
+                    leaders.update(targets(program, placed.ins, placed.scope))
+        found = Branches(leaders, polling_edges(program))
+        program.analyses[Branches] = found
+    return found
 
 
 def polling_edges(program: Program) -> set[int]:

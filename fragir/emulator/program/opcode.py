@@ -204,6 +204,8 @@ class Opcodes:
         self._elsewhere = elsewhere
         self._asked: set[str] = set()
         self.rows: list[Opcode] = []
+        #: Changes with every row that is added or taken out.
+        self.version = 0
         self._first: dict[str, list[Opcode]] = {}
         self._found: dict[tuple[Words, int], Found] = {}
         self._rows: dict[tuple[Words, int], Opcode] = {}  # of what was found
@@ -213,6 +215,7 @@ class Opcodes:
     def register(self, row: Opcode) -> None:
         """Add a row; several may have one name, and differ in their types."""
         self.rows.append(row)
+        self.version += 1
         self._first.setdefault(row.head[0], []).append(row)
         self._found.clear()
         self._rows.clear()
@@ -220,6 +223,7 @@ class Opcodes:
     def remove(self, row: Opcode) -> None:
         """Take a row out that was added."""
         self.rows.remove(row)
+        self.version += 1
         left = [r for r in self._first.pop(row.head[0]) if r is not row]
         if left:
             self._first[row.head[0]] = left

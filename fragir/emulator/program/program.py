@@ -6,7 +6,7 @@ place, labels become positions. Functions that the kernel can reach follow it in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from fragir.emulator.numbers.types import DTYPES
@@ -84,11 +84,38 @@ class Program:
                     if symbol.variable is not None and symbol.variable.initializer is not None:
                         self._meet(symbol.variable.initializer, self.root, takes=True)
         self._reach = self._call_graph()
+        self._sizes = [symbol.size for symbol in self.symbols]
+        #: That of the table of opcodes that it was made with.
+        self.version = opcodes.version
+        #: Whether every instruction is one of that table, and uses its results rightly.
+        self.legal = False
 
-    def rows(self) -> Iterator[tuple[Opcode, tuple[str, ...]]]:
+    def unplace(self) -> None:
+        """Forget what a launch has made of the variables: their places, and sizes of its own."""
+        for symbol, size in zip(self.symbols, self._sizes, strict=True):
+            symbol.offset, symbol.size, symbol.framed = -1, size, False
+        for routine in self.routines.values():
+            routine.frame_size = 0
+
+    def rows(self) -> Sequence[tuple[Opcode, tuple[str, ...]]]:
         """The row and the words of every instruction. ValueError as in `Opcodes.of`."""
-        for placed in self.code:
-            yield self.opcode(placed.ins), placed.ins.opcode
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Sequence[tuple[Opcode, tuple[str, ...]]]:
+        return tuple((self.opcode(placed.ins), placed.ins.opcode) for placed in self.code)
+
+    @cached_property
+    def special_names(self) -> frozenset[str]:
+        """The operands that are a name with % alone: registers, those of the machine too."""
+        operands = (operand for placed in self.code for operand in placed.ins.operands)
+        names = (o.text for o in operands if isinstance(o, tree.Name))
+        return frozenset(name for name in names if name.startswith("%"))
+
+    @cached_property
+    def takes_cluster(self) -> bool:
+        """Whether any instruction may take a cluster off the launch."""
+        return any(row.takes_cluster for row, _ in self.rows())
 
     @cached_property
     def frames(self) -> bool:
@@ -139,7 +166,7 @@ class Program:
     def recursive(self, routine: Routine) -> bool:
         return routine.name in self._reach[routine.name]
 
-    @property
+    @cached_property
     def externs(self) -> set[str]:
         """Functions without a body that are called."""
         called = {self.callee(p.ins) for p in self.code if self._calls(p.ins)}
