@@ -114,6 +114,8 @@ class Decoder:
         self._constants: dict[tuple[str, int], Row] = {}
         #: What checks share of an instruction, by its identity.
         self.shared_by_checks: dict[int, Any] = {}
+        #: Instructions around which checks have put something, by identity.
+        self.wrapped: set[int] = set()
 
     @property
     def scope(self) -> Scope:
