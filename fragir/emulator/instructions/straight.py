@@ -58,6 +58,8 @@ class StraightEncoder:
         encode = self._encoder(found.words)
         if encode is None or row.bits == "results" or self.watched(ins):
             return None
+        if id(ins) in d.wrapped:
+            return None
         guard = ins.guard
         if found.words != ins.opcode:
             ins = replace(ins, opcode=found.words)
@@ -83,6 +85,8 @@ class StraightEncoder:
         d = self.decoder
         d.placed = placed = d.program.code[at]
         ins, ends = placed.ins, d.program.opcode(placed.ins).ends
+        if id(ins) in d.wrapped:
+            return Ending()
         if ends == "barrier" and ins.guard is None and self._is_for_everybody(ins):
             return Ending(native.BARRIER)
         if ends != "branch" or len(ins.operands) != 1 or at in self.polling:
