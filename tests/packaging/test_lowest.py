@@ -50,7 +50,7 @@ for module in pkgutil.walk_packages(fragir.__path__, "fragir."):
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as missing:  # of the extra `fast`
-            if missing.name != "numba" or ".native.numba_" not in module.name:
+            if missing.name not in ("numba", "llvmlite") or ".native.numba_" not in module.name:
                 raise
 print(fragir.__file__)
 """

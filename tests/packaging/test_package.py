@@ -60,7 +60,7 @@ for name in names:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as missing:  # of the extra `fast`
-        if missing.name != "numba" or ".native.numba_" not in name:
+        if missing.name not in ("numba", "llvmlite") or ".native.numba_" not in name:
             raise
 print(json.dumps({"file": fragir.__file__, "modules": names}))
 """
