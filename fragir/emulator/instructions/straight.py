@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from fragir.emulator.instructions import straight_access, straight_floating, straight_integer
+from fragir.emulator.instructions import (
+    straight_access,
+    straight_floating,
+    straight_integer,
+    straight_warp,
+)
 from fragir.emulator.instructions.floating import KINDS
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.instructions.straight_rows import Encode, NoStraightCode, read
@@ -23,6 +28,7 @@ from fragir.ptx.tree import Instruction
 _OTHERS: dict[str, Encode] = {
     **straight_integer.ENCODERS,
     **straight_access.ENCODERS,
+    **straight_warp.ENCODERS,
     "setp": straight_floating.compare,
     "cvt": straight_floating.convert,
 }

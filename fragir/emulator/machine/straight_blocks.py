@@ -173,6 +173,7 @@ class StraightBlocks:
             after += 1
         piece = self.pieces[number]
         piece["ending"], piece["position"], piece["size"] = ending.kind, block.end, block.size
+        piece["together"] = block.collective
         piece["next_position"], piece["to_position"] = after, ending.to
         piece["next"], piece["to"] = self._starts.get(after, -1), self._starts.get(ending.to, -1)
         if ending.row is not None:

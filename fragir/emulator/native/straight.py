@@ -15,7 +15,9 @@ from fragir.emulator.native import library
 LANES, CHUNK = 32, 8
 GROUP = LANES * CHUNK
 DIRECT, STRIDED, INVERTED = 0, 1, 2
-ELEMENTS, COMPARE, LOAD, STORE = 0, 1, 2, 3
+ELEMENTS, COMPARE, SHUFFLE, VOTE, LOAD, STORE = range(6)
+SHUFFLES = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
+VOTES = {"all": 0, "any": 1, "uni": 2, "ballot": 3}
 SPACES = ("global", "shared", "local", "generic")
 COMBINE = {"and": 1, "or": 2, "xor": 3}
 #: Modifiers in the immediate of a function, beside the two bits of its rounding.
@@ -49,7 +51,8 @@ MEMORY = np.dtype(
 PIECE = np.dtype(
     [
         *((name, "u8") for name in ("codes", "operands")),
-        *((name, "i8") for name in ("count", "instructions", "ending", "position", "size")),
+        *((name, "i8") for name in ("count", "instructions", "ending", "position")),
+        *((name, "i8") for name in ("size", "together")),
         *((name, "i8") for name in ("next", "to", "next_position", "to_position")),
         ("branch", OPERAND),
     ],

@@ -152,9 +152,20 @@ def _filled(form: str) -> str:
     return f"{opcode} " + ", ".join(names.get(o, o) for o in operands.split(", "))
 
 
+def _warps() -> list[str]:
+    forms = [f"shfl.sync.{m}.b32 %r0|%p0, %r1, %r2, %r3, -1" for m in ("up", "down", "bfly", "idx")]
+    forms += [
+        "shfl.sync.bfly.b32 %r0, %r0, 16, 31, -1",
+        "shfl.sync.down.b32 %r0|%p0, %r1, 3, 0x181f, -1",
+    ]
+    forms += ["shfl.sync.idx.b32 %r0|%p0, %r1, 5, 0x1f, 0xffffffff"]
+    forms += [f"vote.sync.{m}.pred %p0, %p1, -1" for m in ("all", "any", "uni")]
+    return [*forms, "vote.sync.ballot.b32 %r0, %p1, -1", "vote.sync.any.pred %p0, !%p0, -1"]
+
+
 def forms() -> list[str]:
     """All of them, as statements on %h (16 bits), %r, %d (64 bits), %p."""
-    every = [*_arithmetic(), *_moves(), *_floating(), *_comparisons(), *_conversions()]
+    every = [*_arithmetic(), *_moves(), *_floating(), *_comparisons(), *_conversions(), *_warps()]
     return [
         _filled(f) if "%" not in f.partition(" ")[2].split(",")[0] or "A" in f else f for f in every
     ]

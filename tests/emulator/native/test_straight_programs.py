@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import EmulationError, run
@@ -172,6 +172,7 @@ def programs(draw: st.DrawFn) -> str:
     return f"{HEAD}  {loop}{TAIL}"
 
 
+@settings(deadline=None, max_examples=60)
 @given(programs(), st.integers(0, 1 << 20), st.sampled_from([(1, 32), (3, 64), (2, 50), (9, 32)]))
 def test_programs_run_as_step_by_step(text: str, seed: int, shape: tuple[int, int]) -> None:
     grid, block = shape

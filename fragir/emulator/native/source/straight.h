@@ -26,13 +26,17 @@ typedef struct {
   int16_t how;
 } Operand;
 
-enum { ELEMENTS = 0, COMPARE = 1, LOAD = 2, STORE = 3 }; /* Code.kind */
+enum { ELEMENTS, COMPARE, SHUFFLE, VOTE, LOAD, STORE };  /* Code.kind */
+enum { UP, DOWN, ACROSS, INDEXED };                      /* immediate of SHUFFLE */
+enum { EVERYBODY, ANYBODY, UNIFORM, BALLOT };            /* immediate of VOTE */
 enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 }; /* Code.space */
 enum { AND = 1, OR = 2, XOR = 3 };                       /* Code.combine */
 
 /* One operation. Its operands are `first`.. in the run's list, `count` of them:
  *   ELEMENTS: the sources; out is written
  *   COMPARE:  a, b, where combine is not 0 a predicate; out is p, other q
+ *   SHUFFLE:  value, b, c; out, and in other whether the source lane is in range
+ *   VOTE:     a predicate; out
  *   LOAD, STORE: the address, then a row for each element of `width` bytes */
 typedef struct {
   int32_t kind, function; /* in the table of functions */
@@ -72,6 +76,7 @@ typedef struct {
   int64_t count, instructions; /* codes; instructions that they are made of */
   int64_t ending, position;    /* of the last instruction in the program */
   int64_t size;                /* what the watch counts: instructions and the ending */
+  int64_t together;            /* whether it has instructions that whole warps come to */
   int64_t next, to;            /* the pieces behind it and at the branch's target; -1: none known */
   int64_t next_position, to_position;
   Operand branch;

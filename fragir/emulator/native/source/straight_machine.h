@@ -77,6 +77,41 @@ static void write_row(const Operand *out, long warp, long n, const void *values,
 
 /* -- operations on registers --------------------------------------------------------------------- */
 
+/* Which lane each lane reads, its own where that is out of range (PTX ISA 9.2, section 9.7.9.6). */
+static void shuffle(const Code *code, void *const *in, long n, uint32_t *result, uint8_t *valid) {
+  const uint32_t *a = in[0], *b = in[1], *c = in[2];
+  for (long i = 0; i < n; i++) {
+    int lane = (int)(i % LANES), by = b[i] & 31, segment = c[i] >> 8 & 31, clamp = c[i] & 31;
+    int highest = (lane & segment) | (clamp & ~segment), from;
+    switch (code->immediate) {
+      case UP: from = lane - by; break;
+      case DOWN: from = lane + by; break;
+      case ACROSS: from = lane ^ by; break;
+      default: from = (lane & segment) | (by & ~segment);
+    }
+    valid[i] = code->immediate == UP ? from >= highest : from <= highest;
+    result[i] = a[i - lane + (valid[i] ? from & 31 : lane)];
+  }
+}
+
+/* What the lanes of each warp that take part say. */
+static void vote(const Code *code, const uint8_t *says, long n, const uint8_t *lanes,
+                 uint32_t *ballots, uint8_t *answers) {
+  for (long first = 0; first < n; first += LANES) {
+    uint32_t yes = 0, no = 0;
+    for (long i = 0; i < LANES; i++) {
+      yes |= (uint32_t)(says[first + i] & lanes[first + i]) << i;
+      no |= (uint32_t)(!says[first + i] && lanes[first + i]) << i;
+    }
+    uint8_t answer = code->immediate == ANYBODY ? yes != 0
+                     : code->immediate == EVERYBODY ? no == 0 : !(yes && no);
+    for (long i = first; i < first + LANES; i++) {
+      if (code->immediate == BALLOT) ballots[i] = yes;
+      else answers[i] = answer;
+    }
+  }
+}
+
 static void compute(const Code *code, const Operand *operands, long warp, long warps,
                     const uint8_t *mask) {
   uint64_t rooms[4][GROUP], result[GROUP];
@@ -99,6 +134,15 @@ static void compute(const Code *code, const Operand *operands, long warp, long w
     return;
   }
   uint8_t *p = (uint8_t *)result, *q = p + GROUP;
+  if (share == EVERY) memset(lanes, 1, (size_t)n);
+  if (code->kind == SHUFFLE || code->kind == VOTE) {
+    uint8_t valid[GROUP];
+    if (code->kind == SHUFFLE) shuffle(code, in, n, (uint32_t *)result, valid);
+    else vote(code, in[0], n, lanes, (uint32_t *)result, p);
+    if (code->out.base) write_row(&code->out, warp, n, result, lanes);
+    if (code->other.base) write_row(&code->other, warp, n, valid, lanes);
+    return;
+  }
   function(p, in, n, code->immediate);
   for (long i = 0; i < n; i++) q[i] = p[i] ^ 1;
   if (code->combine) {
@@ -107,7 +151,6 @@ static void compute(const Code *code, const Operand *operands, long warp, long w
     if (code->combine == OR) for (long i = 0; i < n; i++) p[i] |= c[i], q[i] |= c[i];
     if (code->combine == XOR) for (long i = 0; i < n; i++) p[i] ^= c[i], q[i] ^= c[i];
   }
-  if (share == EVERY) memset(lanes, 1, (size_t)n);
   if (code->out.base) write_row(&code->out, warp, n, p, lanes);
   if (code->other.base) write_row(&code->other, warp, n, q, lanes);
 }
@@ -378,7 +421,7 @@ static int64_t run_piece(const Piece *piece, const Memory *memory, const Warps *
   while (i < piece->count) {
     int64_t end = i, n, warp;
     const uint8_t *part;
-    while (end < piece->count && codes[end].kind <= COMPARE) end++;
+    while (end < piece->count && codes[end].kind < LOAD) end++;
     for (int64_t index = 0; index < warps->count && end > i; index += n) {
       n = chunk(warps, index, &warp, &part);
       for (int64_t c = i; c < end; c++) compute(codes + c, operands, warp, n, part);
@@ -412,7 +455,7 @@ int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, c
     int64_t next = jumps ? piece->to : piece->next;
     int64_t position = jumps ? piece->to_position : piece->next_position;
     int back = jumps && position <= piece->position;
-    if (next < 0 || position >= walk->others) return stopped;
+    if (next < 0 || position >= walk->others || (mask && pieces[next].together)) return stopped;
     if (back && taken[piece->position] >= walk->budget) return stopped;
     if (walk->left < count * pieces[next].size) return stopped;
     if (back) taken[piece->position]++;
