@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: What comes from elsewhere than registers: from memory, another lane, a call.
 _ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results")
+#: Words of loads and atomics on memory that counts as defined.
+_DEFINED = frozenset(("global", "const", "param::entry"))
 #: What gives defined registers, or those of memory, whatever its operands are.
 _OWN = ("load", "load fragment", "atomic", "matrix", "wgmma")
 
@@ -35,6 +37,7 @@ class Undefined:
             r
             for placed, each in zip(program.code, self.flow.roles, strict=True)
             if program.opcode(placed.ins).bits in _ELSEWHERE
+            and _DEFINED.isdisjoint(placed.ins.opcode)
             for r in each.written
         }
         #: Registers that can hold undefined bits.
