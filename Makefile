@@ -62,7 +62,7 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/operands.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/attention.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
-	$(BIN)/python benchmarks/emulator.py --large --update docs/benchmarks.md
+	$(BIN)/python benchmarks/emulator.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/ptx_reader.py --update docs/benchmarks.md
 
 notebook: $(VENV)/developed ## Open the notebooks of examples/notebooks to edit

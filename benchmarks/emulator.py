@@ -1,317 +1,246 @@
-"""How fast the emulator is, to the bit: a GEMM, and loops of integer and fma instructions.
+"""How fast the emulator is, to the bit: by core and jobs, with and without checks, and before.
 
-    python benchmarks/emulator.py [--rounds N] [--large] [--json FILE] [--update PAGE.md]
+    python benchmarks/emulator.py [--against REVISION] [--cases PATTERN] [--rounds N] [--huge]
+                                  [--json FILE] [--update PAGE.md]
 
-The GEMMs are examples/gemm.mlir (cp.async, swizzled shared memory, ldmatrix, mma.m16n8k16, edges
-and an epilogue), compiled for sm_80, with and without checks, and one for whole tiles written by
-hand; times include reading and decoding the PTX. `--large` adds 1024^3, run twice. A lane
-instruction is one instruction of one lane.
+Each core that is there (compiled, numba, numpy) runs with one job and with two, in processes of
+their own that take turns; `--against` adds another revision of the repository, or a folder of one.
+Products, a softmax, histograms, probes and loops (emulator_cases.py); times include reading and
+decoding the PTX. `--huge` runs one product of 4096^3, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from emulator_cases import Case, Launch, cases
+from emulator_huge import huge
+from emulator_variants import BEFORE, Variant, checkout, variants
+from measure import Times, take_turns
+from report import Column, Report, Row, Table, arguments, command, machine, present, status
+from rich.console import Console
 
-from fragir.emulator import run
-
-if TYPE_CHECKING:
-    from measure import Times
-    from report import Table
-
-    from fragir.compiler import Kernel
-    from fragir.emulator import Report as Ran
-
-# The tests of the emulator load this file for its kernel, without those beside it.
-
-STAGES = 3
-TILE, DEPTH = 128, 32
-STAGE_BYTES = TILE * DEPTH * 2
+LONG, ENOUGH = 2500, 3
+"""Where a round takes so many ms or longer, so many rounds are enough, the first among them."""
+QUICK = (("compiled", 2), ("numpy", 1))
 
 
-def gemm_ptx() -> str:
-    """C[M, N] = A[M, K] B[N, K]^T; grid (N/128, M/128), 128 threads, 48 KiB of shared memory."""
-    copies = "".join(
-        f"""
-    cp.async.cg.shared.global [%to+{32 * i * DEPTH * 2}], [%ga{i}], 16;
-    cp.async.cg.shared.global [%to+{STAGES * STAGE_BYTES + 32 * i * DEPTH * 2}], [%gb{i}], 16;
-    add.u64 %ga{i}, %ga{i}, {2 * DEPTH}; add.u64 %gb{i}, %gb{i}, {2 * DEPTH};"""
-        for i in range(4)
+class Measured:
+    """What all variants gave for a case, with or without checks."""
+
+    def __init__(self, times: dict[str, Times], answers: dict[str, list[dict[str, Any]]]) -> None:
+        self.times, self.answers = times, answers
+
+    def least(self, title: str) -> tuple[float, float]:
+        """Wall and CPU time in ms."""
+        return min(self.times[title].wall), min(self.times[title].cpu)
+
+    def decoding(self, title: str) -> float:
+        """The least share of wall time that reading and decoding took."""
+        return min(answer["decoding"] for answer in self.answers[title])
+
+    def differing(self) -> str:
+        """What is not the same in all runs of all variants, else yes."""
+        first, *others = (answer for answers in self.answers.values() for answer in answers)
+        parts = ("results", "statistics", "findings")
+        found = [part for part in parts if any(first[part] != other[part] for other in others)]
+        return f"not {', '.join(found)}" if found else "yes"
+
+    def findings(self) -> dict[str, list[str]]:
+        """Of each variant's last run."""
+        return {title: answers[-1]["findings"] for title, answers in self.answers.items()}
+
+
+def measured(
+    launch: Path, check: bool, there: Sequence[Variant], rounds: int, name: str
+) -> Measured:
+    """Runs of all variants in turns; the first round counts where rounds are long."""
+    say = status(Console(stderr=True))
+    runs = {variant.title: variant.run(launch, check) for variant in there}
+
+    def progress(text: str) -> None:
+        say(f"{name}{', every check' * check}: {text}".ljust(100))
+
+    for variant in there:
+        variant.answers.clear()
+    found = take_turns(runs, 1, warm_up=0, progress=progress)
+    if rounds > 1:
+        long = sum(times.wall[0] for times in found.values()) > LONG
+        more = min(rounds, ENOUGH) - 1 if long else rounds
+        again = take_turns(runs, more, warm_up=0, progress=progress)
+        for title, times in again.items():
+            if long:
+                times.add(found[title].wall[0], found[title].cpu[0])
+        found = again
+    return Measured(found, {variant.title: variant.answers.copy() for variant in there})
+
+
+def text_of(milliseconds: float) -> str:
+    """Three digits or more."""
+    digits = 0 if milliseconds >= 100 else 1 if milliseconds >= 10 else 2
+    return f"{milliseconds:,.{digits}f}"
+
+
+def tables(titles: Sequence[str], base: str, best: str) -> tuple[Table, Table, Table, Table]:
+    """Times, ratios, factors of checks and rates, without rows."""
+    left = (Column("case", "case"), Column("checks", "checks"))
+    each = [Column(title, title, ">") for title in titles]
+    times = Table(
+        "The emulator: least wall ms, and in brackets least CPU ms",
+        (*left, *each, Column("equal", "equal")),
+        note="Of a launch, from its PTX to its results. CPU time is that of a process with all its "
+        "threads and of the processes that it forks. Equal: the bytes of all arrays, warp "
+        "instructions by opcode, tensor-core instructions, bytes loaded and stored by space, "
+        "and findings and remarks, of all runs.",
     )
-    load = f"""
-    mad.lo.u32 %to, %stage_in, {STAGE_BYTES}, %copy_to;{copies}
-    add.u32 %stage_in, %stage_in, 1;
-    setp.eq.u32 %p, %stage_in, {STAGES};
-    selp.b32 %stage_in, 0, %stage_in, %p;"""
-    body: list[str] = []
-    for k in range(2):
-        for i in range(4):
-            body.append(
-                f"xor.b32 %x, %swap_a{k}, %row_a; add.u32 %x, %x, %base; ldmatrix.sync.aligned"
-                f".m8n8.x4.shared.b16 {{%a{i}_0, %a{i}_1, %a{i}_2, %a{i}_3}}, [%x+{16 * i * 64}];"
-            )
-        for j in range(4):
-            body.append(
-                f"xor.b32 %x, %swap_b{k}, %row_b; add.u32 %x, %x, %base; ldmatrix.sync.aligned"
-                f".m8n8.x4.shared.b16 {{%b{2 * j}_0, %b{2 * j}_1, %b{2 * j + 1}_0, "
-                f"%b{2 * j + 1}_1}}, [%x+{STAGES * STAGE_BYTES + 16 * j * 64}];"
-            )
-        for i in range(4):
-            for j in range(8):
-                d = ", ".join(f"%c{i}_{j}_{e}" for e in range(4))
-                a = ", ".join(f"%a{i}_{r}" for r in range(4))
-                body.append(
-                    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                    f"{{{d}}}, {{{a}}}, {{%b{j}_0, %b{j}_1}}, {{{d}}};"
-                )
-    accumulators = [f"%c{i}_{j}_{e}" for i in range(4) for j in range(8) for e in range(4)]
-    fragments = [f"%a{i}_{r}" for i in range(4) for r in range(4)]
-    fragments += [f"%b{j}_{r}" for j in range(8) for r in range(2)]
-    pointers = [f"%g{x}{i}" for x in "ab" for i in range(4)]
-    start = "".join(
-        f"""
-    mad.lo.u32 %x, %by, {TILE}, %copy_row; add.u32 %x, %x, {32 * i}; mad.lo.u32 %x, %x, %k, %copy_k;
-    mad.wide.u32 %ga{i}, %x, 2, %A;
-    mad.lo.u32 %x, %bx, {TILE}, %copy_row; add.u32 %x, %x, {32 * i}; mad.lo.u32 %x, %x, %k, %copy_k;
-    mad.wide.u32 %gb{i}, %x, 2, %B;"""
-        for i in range(4)
+    ratios = Table(
+        f"How many times as fast as {base}: by wall time, and in brackets by CPU time",
+        (*left, *(column for column in each if column.key != base)),
     )
-    stores = "".join(
-        f"""
-    mad.lo.u32 %x, %n, {16 * i + 8 * h}, %corner; mad.wide.u32 %cp, %x, 4, %C;"""
-        + "".join(
-            f"\n    st.global.v2.f32 [%cp+{32 * j}], {{%c{i}_{j}_{2 * h}, %c{i}_{j}_{2 * h + 1}}};"
-            for j in range(8)
-        )
-        for i in range(4)
-        for h in range(2)
+    checks = Table(
+        "How many times as long it takes with every check: CPU time",
+        (left[0], *(Column(title, title, ".2f") for title in titles)),
     )
-    newline = "\n    "
-    return f"""
-.version 7.0
-.target sm_80
-.address_size 64
-.extern .shared .align 128 .b8 memory[];
-.visible .entry gemm(.param .u64 A, .param .u64 B, .param .u64 C, .param .u32 N, .param .u32 K)
-{{
-    .reg .pred %p, %more; .reg .b64 %A, %B, %C, %cp; .reg .f32 {", ".join(accumulators)};
-    .reg .b32 {", ".join(fragments)}; .reg .b64 {", ".join(pointers)};
-    .reg .b32 %n, %k, %x, %y, %tid, %lane, %warp, %bx, %by, %copy_row, %copy_k, %copy_to, %to;
-    .reg .b32 %stage_in, %stage_out, %left, %ahead, %base, %row_a, %row_b, %swap_a<2>, %swap_b<2>;
-    .reg .b32 %corner, %smem;
-    ld.param.u64 %A, [A]; ld.param.u64 %B, [B]; ld.param.u64 %C, [C];
-    ld.param.u32 %n, [N]; ld.param.u32 %k, [K];
-    mov.u32 %tid, %tid.x; mov.u32 %bx, %ctaid.x; mov.u32 %by, %ctaid.y; mov.u32 %smem, memory;
-    and.b32 %lane, %tid, 31; shr.u32 %warp, %tid, 5;
-    // this thread copies 16 bytes (8 elements) of rows tid/4, +32, +64, +96
-    shr.u32 %copy_row, %tid, 2; and.b32 %x, %tid, 3; shl.b32 %copy_k, %x, 3;
-    shr.u32 %y, %copy_row, 1; and.b32 %y, %y, 3; xor.b32 %x, %x, %y; shl.b32 %x, %x, 4;
-    mad.lo.u32 %copy_to, %copy_row, 64, %x; add.u32 %copy_to, %copy_to, %smem;{start}
-    // rows for ldmatrix, and the 16-byte chunk of k step 0 and 1 under the swizzle
-    and.b32 %x, %warp, 1; shl.b32 %x, %x, 6; and.b32 %y, %lane, 15; add.u32 %x, %x, %y;
-    shl.b32 %row_a, %x, 6; shr.u32 %y, %x, 1; and.b32 %y, %y, 3;
-    shr.u32 %x, %lane, 4; xor.b32 %x, %x, %y; shl.b32 %swap_a0, %x, 4;
-    xor.b32 %swap_a1, %swap_a0, 32;
-    shr.u32 %x, %warp, 1; shl.b32 %x, %x, 6; and.b32 %y, %lane, 7; add.u32 %x, %x, %y;
-    shr.u32 %y, %lane, 4; shl.b32 %y, %y, 3; add.u32 %x, %x, %y;
-    shl.b32 %row_b, %x, 6; shr.u32 %y, %x, 1; and.b32 %y, %y, 3;
-    shr.u32 %x, %lane, 3; and.b32 %x, %x, 1; xor.b32 %x, %x, %y;
-    shl.b32 %swap_b0, %x, 4; xor.b32 %swap_b1, %swap_b0, 32;
-    {newline.join(f"mov.f32 {c}, 0f00000000;" for c in accumulators)}
-    mov.u32 %stage_in, 0; mov.u32 %stage_out, 0; shr.u32 %left, %k, 5;
-    sub.u32 %ahead, %left, 2;{load}
-    cp.async.commit_group;{load}
-    cp.async.commit_group;
-LOOP:
-    cp.async.wait_group {STAGES - 2};
-    bar.sync 0;
-    setp.eq.u32 %p, %ahead, 0;
-    @%p bra COMPUTE;
-    sub.u32 %ahead, %ahead, 1;{load}
-COMPUTE:
-    cp.async.commit_group;
-    mad.lo.u32 %base, %stage_out, {STAGE_BYTES}, %smem;
-    {newline.join(body)}
-    add.u32 %stage_out, %stage_out, 1;
-    setp.eq.u32 %p, %stage_out, {STAGES}; selp.b32 %stage_out, 0, %stage_out, %p;
-    sub.u32 %left, %left, 1; setp.ne.u32 %more, %left, 0;
-    @%more bra LOOP;
-    and.b32 %x, %warp, 1; shl.b32 %x, %x, 6; mad.lo.u32 %x, %by, {TILE}, %x;
-    shr.u32 %y, %lane, 2; add.u32 %x, %x, %y; mul.lo.u32 %corner, %x, %n;
-    shr.u32 %x, %warp, 1; shl.b32 %x, %x, 6; mad.lo.u32 %x, %bx, {TILE}, %x;
-    and.b32 %y, %lane, 3; shl.b32 %y, %y, 1; add.u32 %x, %x, %y;
-    add.u32 %corner, %corner, %x;{stores}
-    ret;
-}}
-"""
-
-
-PLAIN = "examples/gemm.mlir"
-LOOP = """
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry loop(.param .u64 out, .param .u32 rounds)
-{
-    .reg .pred %p; .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %rd;
-    mov.u32 %r1, %tid.x; ld.param.u32 %r2, [rounds]; cvt.rn.f32.u32 %f1, %r1; mov.u32 %r3, 0;
-L:
-    add.u32 %r4, %r1, %r3; xor.b32 %r5, %r4, %r1; mad.lo.u32 %r1, %r5, 3, %r4;
-    and.b32 %r1, %r1, 1023;
-    fma.rn.f32 %f1, %f1, 0f3F7FFFFF, 0f3F800000; add.f32 %f2, %f1, 0f40000000;
-    add.u32 %r3, %r3, 1; setp.lt.u32 %p, %r3, %r2;
-    @%p bra L;
-    ld.param.u64 %rd, [out]; st.global.f32 [%rd], %f2;
-    ret;
-}
-"""
-
-
-class Gemm:
-    """One size^3 product; the reports of all runs and the last result are kept."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        rng = np.random.default_rng(0)
-        self.a, self.b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
-        self.b_transposed = np.ascontiguousarray(self.b.T)
-        self.c = np.zeros((size, size), np.float32)
-        self.reports: list[Ran] = []
-
-    def compiled(self, kernel: Kernel, check: bool) -> None:
-        values = self.a, self.b, self.c, np.float32(1), np.float32(0)
-        grid = kernel.grid(kernel.sizes(values))
-        self.reports.append(kernel.launch(grid, None, *values, on="emulator", check=check))
-
-    def by_hand(self) -> None:
-        report = run(
-            gemm_ptx(),
-            grid=(self.size // TILE, self.size // TILE),
-            block=(128,),
-            arguments=[self.a, self.b_transposed, self.c, self.size, self.size],
-            shared=2 * STAGES * STAGE_BYTES,
-        )
-        self.reports.append(report)
-
-    def error(self) -> float:
-        """The largest difference from the product in f64."""
-        wanted = self.a.astype(np.float64) @ self.b.astype(np.float64)
-        return float(np.abs(self.c - wanted).max())
-
-
-def products(options: argparse.Namespace) -> Table:
-    from measure import here, take_turns
-    from programs import ROOT
-    from report import Column, Table, status
-    from rich.console import Console
-
-    import fragir
-
-    table = Table(
-        "f16 GEMM with f32 sums, bit-exact, for sm_80",
+    rates = Table(
+        f"Rates: {best}, without checks",
         (
-            Column("size", "size"),
-            Column("kernel", "kernel"),
-            Column("cpu", "CPU s, least", ".3f"),
-            Column("wall", "wall s, least", ".3f"),
-            Column("wall_median", "wall s, median", ".3f"),
+            left[0],
+            Column("instructions", "warp instr.", ",d"),
             Column("mma", "mma", ",d"),
             Column("mma_rate", "mma/s", ",.0f"),
-            Column("lane_rate", "lane instr./s, M", ".1f"),
+            Column("lane_rate", "lane instr./s, M", ",.1f"),
+            Column("microseconds", "us an instr.", ",.2f"),
             Column("decoding", "decoding", ".0%"),
-            Column("ratio", "÷ unchecked", ".2f"),
             Column("error", "largest error", ".1e"),
         ),
-        note="Rates divide by the least CPU time. Decoding is the share of wall time spent "
-        "reading and decoding PTX. The error is against the product in f64.",
+        note="Of least CPU times. A lane instruction is one of one lane; mma: tensor-core "
+        "instructions, wgmma as one of a warpgroup; us an instruction: of all warps of a loop "
+        "together, decoding left out. Decoding is the least share of wall time spent on reading "
+        "and decoding PTX. Errors are differences from results in f64 or in exact numbers.",
     )
-    kernel = fragir.compile((ROOT / "examples/gemm.mlir").read_text("utf-8"), target="sm_80")
-    sizes = [128] if options.quick else [256, 512, *([1024] if options.large else [])]
-    say = status(Console(stderr=True))
-    for size in sizes:
-        plain, checked, by_hand = Gemm(size), Gemm(size), Gemm(size)
-        rows = {
-            PLAIN: (plain, lambda g=plain: g.compiled(kernel, False)),
-            f"{PLAIN}, every check": (checked, lambda g=checked: g.compiled(kernel, True)),
-            "by hand, whole tiles": (by_hand, by_hand.by_hand),
-        }
-        runs = {name: here(run_) for name, (_, run_) in rows.items()}
-        rounds = options.rounds if size < 1024 else min(2, options.rounds)
-        found = take_turns(runs, rounds, warm_up=int(size < 1024), progress=say)
-        for name, (gemm, _) in rows.items():
-            row = product_row(gemm, name, found[name])
-            if gemm is checked:
-                row["ratio"] = min(found[name].cpu) / min(found[PLAIN].cpu)
-            table.rows.append(row)
-    return table
+    return times, ratios, checks, rates
 
 
-def product_row(gemm: Gemm, name: str, times: Times) -> dict[str, object]:
-    cpu, statistics = min(times.cpu) / 1e3, gemm.reports[-1].statistics
-    shares = [r.statistics.decode_seconds / r.statistics.seconds for r in gemm.reports]
-    return {
-        "size": f"{gemm.size}^3",
-        "kernel": name,
-        "cpu": cpu,
-        "wall": min(times.wall) / 1e3,
-        "wall_median": times.summary()["wall_median"] / 1e3,
-        "mma": statistics.mma,
-        "mma_rate": statistics.mma / cpu,
-        "lane_rate": statistics.lanes / cpu / 1e6,
-        "decoding": min(shares),
-        "error": gemm.error(),
-        "runs": len(times.cpu),
+def time_row(case: str, check: bool, found: Measured) -> Row:
+    row: Row = {"case": case, "checks": "every" if check else "", "equal": found.differing()}
+    for title, times in found.times.items():
+        wall, cpu = found.least(title)
+        row[title] = f"{text_of(wall)} ({text_of(cpu)})"
+        row[f"{title}_summary"] = times.summary()
+    if "findings" in row["equal"]:
+        row["findings"] = found.findings()
+    return row
+
+
+def ratio_row(case: str, check: bool, found: Measured, base: str) -> Row:
+    row: Row = {"case": case, "checks": "every" if check else ""}
+    of = found.least(base)
+    for title in found.times:
+        wall, cpu = (b / x for b, x in zip(of, found.least(title), strict=True))
+        row[title] = f"{wall:.2f} ({cpu:.2f})"
+        row[f"{title}_ratios"] = {"wall": wall, "cpu": cpu}
+    return row
+
+
+def check_row(case: str, plain: Measured, checked: Measured) -> Row:
+    factors = {t: checked.least(t)[1] / plain.least(t)[1] for t in plain.times}
+    return {"case": case, **factors}
+
+
+def rate_row(case: str, launch: Launch, error: float, found: Measured, best: str) -> Row:
+    """The rates of the variant `best`."""
+    seconds, decoding = found.least(best)[1] / 1e3, found.decoding(best)
+    statistics = found.answers[best][-1]["statistics"]
+    instructions = sum(statistics["instructions"].values())
+    row: Row = {
+        "case": case,
+        "instructions": instructions,
+        "mma": statistics["mma"] or None,
+        "mma_rate": statistics["mma"] / seconds or None,
+        "lane_rate": statistics["lanes"] / seconds / 1e6,
+        "decoding": decoding,
+        "error": error,
     }
+    if launch.warps:
+        row["microseconds"] = seconds * (1 - decoding) / (instructions / launch.warps) * 1e6
+    return row
 
 
-def loops(options: argparse.Namespace) -> Table:
-    from measure import here, take_turns
-    from report import Column, Table
+def compared(chosen: Sequence[Case], there: Sequence[Variant], rounds: int) -> list[Table]:
+    """All the tables."""
+    titles = [variant.title for variant in there]
+    alone = next((variant.title for variant in there if variant.jobs == 1), titles[-1])
+    base = BEFORE if BEFORE in titles else _plainest(there)
+    times, ratios, checks, rates = tables(titles, base, alone)
+    with tempfile.TemporaryDirectory(prefix="fragir-bench-") as folder:
+        for number, case in enumerate(chosen):
+            path, results = Path(folder, f"{number}.launch"), Path(folder, "results.npz")
+            launch = case.launch()
+            launch.write(path)
+            there[-1].ask(path, keep=str(results))
+            with np.load(results) as kept:
+                error = launch.error([kept[name] for name in kept.files])
+            plain, checked = (
+                measured(path, check, there, rounds, case.name) for check in (False, True)
+            )
+            for check, found in ((False, plain), (True, checked)):
+                times.rows.append(time_row(case.name, check, found))
+                ratios.rows.append(ratio_row(case.name, check, found, base))
+            checks.rows.append(check_row(case.name, plain, checked))
+            rates.rows.append(rate_row(case.name, launch, error, plain, alone))
+            path.unlink()
+    return [times, ratios, checks, rates]
 
-    table = Table(
-        "A scalar loop (4 integer, 2 f32, 1 fma, 1 branch)",
-        (
-            Column("warps", "warps together"),
-            Column("lane_rate", "lane instr./s, M", ",.0f"),
-            Column("microseconds", "us an instruction", ".2f"),
-        ),
-        note="Least CPU time, decoding left out.",
-    )
-    turns = 30 if options.quick else 300
-    for warps in (1, 4) if options.quick else (1, 4, 16, 64, 256, 1024):
-        reports: list[Ran] = []
 
-        def once(warps: int = warps, reports: list[Ran] = reports) -> None:
-            out = np.zeros(1, np.float32)
-            reports.append(run(LOOP, grid=(warps,), arguments=[out, turns], resident=warps))
+def _plainest(there: Sequence[Variant]) -> str:
+    """The slowest core there is, with one job: what others are compared with."""
+    alone = [variant.title for variant in there if variant.jobs == 1]
+    return (alone or [variant.title for variant in there])[-1]
 
-        times = take_turns({"loop": here(once)}, options.rounds)["loop"]
-        statistics = reports[-1].statistics
-        decoding = min(report.statistics.decode_seconds for report in reports)
-        seconds = min(times.cpu) / 1e3 - decoding
-        table.rows.append(
-            {
-                "warps": str(warps),
-                "lane_rate": statistics.lanes / seconds / 1e6,
-                "microseconds": seconds / (statistics.lanes / 32 / warps) * 1e6,
-            }
-        )
-    return table
+
+def chosen_cases(options: argparse.Namespace) -> list[Case]:
+    """Those of the pattern; SystemExit where there are none."""
+    found = cases()
+    if options.quick:
+        found = [case for case in found if case.quick]
+    if options.cases is not None:
+        try:
+            pattern = re.compile(options.cases)
+        except re.error as error:
+            raise SystemExit(f"--cases {options.cases}: {error}") from None
+        names = "\n  ".join(case.name for case in found)
+        found = [case for case in found if pattern.search(case.name)]
+        if not found:
+            raise SystemExit(f"--cases {options.cases}: none of\n  {names}")
+    return found
 
 
 def main() -> None:
-    from report import Report, arguments, command, machine, present
-
     parser = arguments(__doc__)
-    parser.add_argument("--large", action="store_true", help="1024^3 too")
+    parser.add_argument("--against", metavar="REVISION", help="that one too, or a folder with one")
+    parser.add_argument("--cases", metavar="PATTERN", help="those whose names it is found in")
+    parser.add_argument("--huge", action="store_true", help="4096^3 once, and nothing else")
     options = parser.parse_args()
-    options.rounds = options.rounds or (1 if options.quick else 5)
-    facts = machine(["fragir", "numpy"])
-    tables = [products(options), loops(options)]
-    present(Report("emulator", command(options), facts, tables), options)
+    rounds = options.rounds or (1 if options.quick else 5)
+    facts = machine(["fragir", "numpy", "numba"])
+    if options.huge:
+        found = [huge()]
+    else:
+        chosen = chosen_cases(options)
+        with (
+            checkout(options.against) as before,
+            variants(before, QUICK if options.quick else None) as there,
+        ):
+            found = compared(chosen, there, rounds)
+    name = "emulator-huge" if options.huge else "emulator"
+    present(Report(name, command(options), facts, found), options)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,9 @@ CORPUS = (
 
 
 class Worker:
-    """A neighbour's process that answers requests, one JSON document a line."""
+    """A process that answers requests, one JSON document a line; `environment` is added to ours."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         self.scratch = tempfile.TemporaryDirectory(prefix="fragir-bench-")
         self.process = subprocess.Popen(
             command,
@@ -104,20 +105,24 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "TRITON_CACHE_DIR": self.scratch.name},
+            env={**os.environ, "TRITON_CACHE_DIR": self.scratch.name, **(environment or {})},
         )
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """RuntimeError with the last words of a worker that died."""
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-            answer = self.process.stdout.readline()
         except BrokenPipeError:
-            answer = ""
+            pass
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """The next line that it says; RuntimeError as of `ask`."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        answer = self.process.stdout.readline()
         if not answer:
             last = (self.process.stderr.read().strip().splitlines() or ["no answer"])[-1]
             raise RuntimeError(f"{self.process.args}: {last}")

@@ -20,9 +20,10 @@ SCRIPTS = {
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
     "attention": {"tile", "loop", "products", "outside", "registers", "compile"},
     "conversions": {"case", "bits", "fragir_data", "fragir_all", "fragir_ptx_sha256"},
-    "emulator": {"size", "cpu", "mma_rate", "lane_rate", "error"},
+    "emulator": {"case", "checks", "before", "numpy", "numpy_summary", "equal"},
     "ptx_reader": {"file", "bytes", "cold", "warm", "lark", "write"},
 }
+AGAINST = {"emulator": ("--against", str(ROOT))}
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +36,8 @@ def test_script(script: str, tmp_path: Path) -> None:
     page, markdown = tmp_path / "page.md", tmp_path / "tables.md"
     name = script.replace("_", "-")
     page.write_text(f"before\n<!-- {name} -->\nold\n<!-- /{name} -->\nafter\n")
-    found = run(script, "--json", "-", "--markdown", str(markdown), "--update", str(page))
+    outputs = ("--json", "-", "--markdown", str(markdown), "--update", str(page))
+    found = run(script, *AGAINST.get(script, ()), *outputs)
     assert found.returncode == 0, found.stderr
     report = json.loads(found.stdout)
     assert report["name"] == name
@@ -43,6 +45,7 @@ def test_script(script: str, tmp_path: Path) -> None:
     rows = report["tables"][0]["rows"]
     assert rows
     assert SCRIPTS[script] <= rows[0].keys()
+    assert all(row.get("equal", "yes") == "yes" for row in rows)
     tables = markdown.read_text()
     header = next(line for line in tables.splitlines() if line.startswith("| "))
     assert all(

@@ -12,7 +12,7 @@ import numpy as np
 
 import fragir
 import fragir.emulator
-from benchmarks import emulator as BENCHMARK
+from benchmarks import emulator_kernels as BENCHMARK
 
 from .mutation import Arguments, Mutant, Subject, mutants, verdict
 from .patterns import PATTERNS, zeros
