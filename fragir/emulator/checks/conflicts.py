@@ -31,6 +31,7 @@ BANKS, WORD, SECTOR = 32, 4, 32
 EXCESS = 2
 _ABSENT = -1
 KEPT = 64  # patterns of an instruction whose price is remembered
+FEW = 3  # patterns of one step that are priced one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +118,26 @@ class Conflicts(Hooks):
         else:
             rows, warps = by_warp(at.ravel(), lanes.ravel())
         relative = _relative(rows, shared)
-        first = relative[0]
-        price = self._price(cost, access, first)
-        same = (relative == first).all(axis=1)
-        alike = int(same.sum())
-        cost.paid += price[0] * alike
-        cost.needed += price[1] * alike
-        excess, which = price[0] - price[1], 0
-        if alike < len(rows):
-            others = np.flatnonzero(~same)
-            paid, needed = (passes_of if shared else sectors_of)(relative[others], access.size)
-            cost.paid += int(paid.sum())
-            cost.needed += int(needed.sum())
-            most = int((paid - needed).argmax())
-            if int(paid[most] - needed[most]) > excess:
-                excess, which = int(paid[most] - needed[most]), int(others[most])
+        rest, excess, which = np.arange(len(rows)), 0, 0
+        for _ in range(FEW):  # mostly all warps access alike
+            pattern = relative[rest[0]]
+            paid, needed, _ = self._price(cost, access, pattern)
+            same = (relative[rest] == pattern).all(axis=1)
+            alike = int(same.sum())
+            cost.paid += paid * alike
+            cost.needed += needed * alike
+            if paid - needed > excess:
+                excess, which = paid - needed, int(rest[0])
+            rest = rest[~same]
+            if not len(rest):
+                break
+        else:
+            each, least = (passes_of if shared else sectors_of)(relative[rest], access.size)
+            cost.paid += int(each.sum())
+            cost.needed += int(least.sum())
+            most = int((each - least).argmax())
+            if int(each[most] - least[most]) > excess:
+                excess, which = int(each[most] - least[most]), int(rest[most])
         if excess and excess >= cost.worst.excess:
             self._weigh(cost, access, relative[which], excess, int(warps[which]), lanes)
 
