@@ -98,6 +98,8 @@ class Compiler:
         self.command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
         self.flags = [*FLAGS, *given("CFLAGS")]
         self.version = self._run("--version")
+        if b"clang" in self.version:  # it tells of each loop that it does not vectorise
+            self.flags.append("-Wno-pass-failed")
 
     def _run(self, *words: str | Path) -> bytes:
         # In the sources' folder, without its name: no path of the machine gets into the library.
