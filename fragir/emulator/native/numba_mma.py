@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int32, int64, njit, uint32, uint64
+from numba import config, float32, float64, int32, int64, njit, uint32, uint64
 
 from fragir.emulator.native import numba_steps, numba_vectors
 from fragir.emulator.native.numba_steps import (
@@ -32,6 +32,9 @@ from fragir.emulator.native.numba_steps import (
     integer_products,
     jit,
 )
+
+if config.DISABLE_JIT:
+    raise ImportError("NUMBA_DISABLE_JIT is set")
 
 NUMBERS = (
     *("arithmetic", "products", "m", "n", "k", "depth", "d_count", "d_per", "d_bits"),
