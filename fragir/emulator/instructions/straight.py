@@ -18,11 +18,12 @@ from fragir.emulator.instructions import (
 )
 from fragir.emulator.instructions.floating import KINDS
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.instructions.straight_rows import Encode, NoStraightCode, read
+from fragir.emulator.instructions.straight_rows import Encode, NoStraightCode, StraightDecoder
 from fragir.emulator.machine.straight import Ending, StraightCode
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import StraightFunctions
 from fragir.emulator.program.flow import targets
+from fragir.emulator.program.opcode import Opcode
 from fragir.ptx.tree import Instruction
 
 _OTHERS: dict[str, Encode] = {
@@ -48,7 +49,9 @@ class StraightEncoder:
         watched: Callable[[Instruction], bool],
         polling: set[int],
     ) -> None:
-        self.decoder, self.functions, self.watched = decoder, functions, watched
+        self.decoder = StraightDecoder(decoder)
+        self.functions, self.watched = functions, watched
+        self._ours: dict[int, bool] = {}  # by row of the table: whether its decoder is one of ours
         self.polling = polling
 
     def codes(self, at: int) -> list[StraightCode] | None:
@@ -57,12 +60,8 @@ class StraightEncoder:
         d.placed = placed = d.program.code[at]
         ins = placed.ins
         found = d.program.opcodes.find(ins.opcode, len(ins.operands))
-        row = found.opcode
-        # A row that a user has registered decodes in another package.
-        if row is None or getattr(row.decode, "__module__", "").rpartition(".")[0] != __package__:
-            return None
         encode = self._encoder(found.words)
-        if encode is None or row.bits == "results" or self.watched(ins):
+        if encode is None or not self._is_ours(found.opcode) or self.watched(ins):
             return None
         if id(ins) in d.wrapped:
             return None
@@ -72,13 +71,22 @@ class StraightEncoder:
         try:
             codes = encode(d, ins)
             if guard is not None:
-                holds = d.row(ins, guard.register, "pred")
                 for code in codes:
-                    code.guard = read(d, holds, guard.negated)
+                    code.guard = d.guard(ins)
         except NoStraightCode:
             return None
         known = self.functions.numbers
         return codes if all(not c.function or c.function in known for c in codes) else None
+
+    def _is_ours(self, row: Opcode | None) -> bool:
+        """A row that a user has registered decodes in another package."""
+        if row is None:
+            return False
+        found = self._ours.get(id(row))
+        if found is None:
+            package = getattr(row.decode, "__module__", "").rpartition(".")[0]
+            found = self._ours[id(row)] = package == __package__
+        return found
 
     @staticmethod
     def _encoder(words: tuple[str, ...]) -> Encode | None:

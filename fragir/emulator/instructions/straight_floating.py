@@ -9,23 +9,21 @@ from fragir.emulator.instructions.floating import KINDS
 from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
+    StraightDecoder,
     elements,
+    given,
     modifiers,
     only,
-    read,
-    sources,
-    written,
 )
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import COMBINE, COMPARE, MODIFIERS, ROUNDINGS
 from fragir.emulator.numbers.types import DTYPES, dtype_of, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 
-def arithmetic(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def arithmetic(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     """add, sub, mul, fma, mad, div, rcp, sqrt, rsqrt of f32, f16, bf16 and their pairs."""
     name, kind = ins.opcode[0], ins.opcode[-1]
     form, register, packed = KINDS[kind]
@@ -44,11 +42,11 @@ def arithmetic(d: Decoder, ins: Instruction) -> list[StraightCode]:
         # correctly rounded one; div.approx is apart, for large divisors.
         near_division = "_approx" if name == "div" and "approx" in near else ""
         function = f"{stem}{near_division}_f32{'_ftz' if how else ''}"
-    operands = sources(d, ins, [register] * (d.count(ins) - 1))
-    return elements(d, function, d.target(ins, 0, register), operands, how, 2 if packed else 1)
+    operands = d.sources(ins, [register] * (d.count(ins) - 1))
+    return elements(function, d.out(ins, 0, register), operands, how, 2 if packed else 1)
 
 
-def extreme(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def extreme(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     name, kind = ins.opcode[0], ins.opcode[-1]
     form, register, packed = KINDS[kind]
     only(ins, name, kind, "ftz", "NaN")
@@ -56,25 +54,25 @@ def extreme(d: Decoder, ins: Instruction) -> list[StraightCode]:
         raise NoStraightCode
     how = modifiers(ins)
     function = f"{name}_{form}{'_by' if how else ''}"
-    operands = sources(d, ins, [register] * 2)
-    return elements(d, function, d.target(ins, 0, register), operands, how, 2 if packed else 1)
+    operands = d.sources(ins, [register] * 2)
+    return elements(function, d.out(ins, 0, register), operands, how, 2 if packed else 1)
 
 
-def sign(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def sign(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     """neg and abs."""
     name, kind = ins.opcode[0], ins.opcode[-1]
     form, register, packed = KINDS[kind]
     only(ins, name, kind, "ftz")
-    out, operands = d.target(ins, 0, register), sources(d, ins, [register])
+    out, operands = d.out(ins, 0, register), d.sources(ins, [register])
     how = modifiers(ins)
     function = f"{name}_{form}{'_by' if form == 'f16' and how else ''}"
-    return elements(d, function, out, operands, how, 2 if packed else 1)
+    return elements(function, out, operands, how, 2 if packed else 1)
 
 
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
-def compare(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def compare(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     """setp, with both its results and a predicate that they are combined with."""
     kind = next(w for w in ins.opcode[1:] if w in DTYPES)
     word = next(w for w in ins.opcode if w in COMPARISONS)
@@ -90,18 +88,18 @@ def compare(d: Decoder, ins: Instruction) -> list[StraightCode]:
             register = kind = f"u{kind[1:]}"
         function = f"{_UNSIGNED.get(word, word)}_{kind}"
     first, second = d.pair(d.operand(ins, 0))
-    p = d.target_of(ins, first, "pred")
-    q = None if second is None else d.target_of(ins, second, "pred")
+    p = d.out_of(ins, first, "pred")
+    q = None if second is None else d.out_of(ins, second, "pred")
     combine = next((COMBINE[w] for w in ins.opcode if w in COMBINE), 0)
-    operands = sources(d, ins, [register, register, *(["pred"] if combine else [])])
+    operands = d.sources(ins, [register, register, *(["pred"] if combine else [])])
     if q is None and not combine:
-        return elements(d, function, p, operands)
+        return elements(function, p, operands)
     return [
         StraightCode(
             function,
             operands,
-            written(d, p),
-            written(d, q),
+            given(p),
+            given(q),
             kind=COMPARE,
             combine=combine,
         )
@@ -118,17 +116,17 @@ def _by(into: str, how: int) -> str:
     return "_by" if into.startswith("f16") and how else ""
 
 
-def convert(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def convert(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     kinds = [w for w in ins.opcode[1:] if w in DTYPES]
     if len(kinds) != 2:
         raise NoStraightCode
     into, kind = kinds
     if into in ("f16x2", "bf16x2") and kind == "f32":
         only(ins, "cvt", into, kind, "rn", "rz")
-        out = d.wide_target(ins, d.operand(ins, 0), "u32")
-        operands = sources(d, ins, ["u32"] * 2)
+        out = d.wide_out(ins, d.operand(ins, 0), "u32")
+        operands = d.sources(ins, ["u32"] * 2)
         how = modifiers(ins)
-        return elements(d, f"cvt_{into}_f32{_by(into, how)}", out, operands, how)
+        return elements(f"cvt_{into}_f32{_by(into, how)}", out, operands, how)
     integer_in, integer_out = kind[0] in "us", into[0] in "us"
     if not (integer_in or kind in _SCALARS) or not (integer_out or into in _SCALARS):
         raise NoStraightCode
@@ -160,10 +158,12 @@ def convert(d: Decoder, ins: Instruction) -> list[StraightCode]:
             if into != "f32" or kind != "f32":
                 raise NoStraightCode
             how, function = how | _WHOLE[whole], "cvt_f32_whole"
-    return elements(d, function, out, [read(d, row)], how)
+    return elements(function, d.written(out), [d.read(row)], how)
 
 
-def _between_integers(d: Decoder, out: Any, row: Any, into: str, kind: str) -> list[StraightCode]:
+def _between_integers(
+    d: StraightDecoder, out: Any, row: Any, into: str, kind: str
+) -> list[StraightCode]:
     """The low bits, or all and the sign; then extended to the register by the sign of `into`."""
     register, width, given = out.dtype.itemsize * 8, width_of(into), width_of(kind)
     if width < register:
@@ -178,7 +178,7 @@ def _between_integers(d: Decoder, out: Any, row: Any, into: str, kind: str) -> l
         elif kind[0] == "s" and into[0] == "u":
             raise NoStraightCode
     kind = "u64" if kind == "s64" else kind
-    return elements(d, f"cvt_u{register}_{kind}", out, [read(d, row)])
+    return elements(f"cvt_u{register}_{kind}", d.written(out), [d.read(row)])
 
 
 ENCODERS: dict[str, Encode] = {

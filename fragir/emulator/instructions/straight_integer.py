@@ -5,23 +5,17 @@ The names are those of native/source/straight_list.h; what is not there is no op
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fragir.emulator.instructions.integer import wide
 from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
+    StraightDecoder,
     elements,
     only,
-    read,
-    sources,
 )
 from fragir.emulator.machine.straight import StraightCode
-from fragir.emulator.numbers.types import UINT, width_of
+from fragir.emulator.numbers.types import width_of
 from fragir.ptx import tree
-
-if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder
 
 #: Whether the sign of the type counts.
 _SIGNED = {"min", "max", "div", "rem"}
@@ -33,7 +27,7 @@ def _typed(kind: str) -> str:
     return kind.replace("b", "u")
 
 
-def simple(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def simple(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     """add to brev: operands of one type, and nothing more in the opcode."""
     if len(ins.opcode) != 2:
         raise NoStraightCode
@@ -43,15 +37,15 @@ def simple(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
         function = "invert_8" if name == "not" else f"{name}_8"
     else:
         function = f"{name}_{_typed(part) if name in _SIGNED else part[1:]}"
-    out = d.target(ins, 0, "u32" if name in _COUNTS else kind)
-    operands = sources(d, ins, [kind] * (d.count(ins) - 1))
-    return elements(d, function, out, operands, times=times)
+    out = d.out(ins, 0, "u32" if name in _COUNTS else kind)
+    operands = d.sources(ins, [kind] * (d.count(ins) - 1))
+    return elements(function, out, operands, times=times)
 
 
 _HALVES = {"lo": "", "hi": "high_", "wide": "wide_"}
 
 
-def multiply(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def multiply(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     """mul and mad of lo, hi and wide."""
     if len(ins.opcode) != 3 or ins.opcode[1] not in _HALVES:
         raise NoStraightCode
@@ -60,58 +54,57 @@ def multiply(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
     family = f"{'mad_' if name == 'mad' else ''}{_HALVES[half]}"
     function = f"{family}{kind}" if half != "lo" else f"{name}_{kind[1:]}"
     kinds = [kind, kind, *([result] if name == "mad" else [])]
-    return elements(d, function, d.target(ins, 0, result), sources(d, ins, kinds))
+    return elements(function, d.out(ins, 0, result), d.sources(ins, kinds))
 
 
-def shift(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def shift(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     name, kind = ins.opcode[0], _typed(ins.opcode[-1])
     if name == "shl":
         kind = f"u{kind[1:]}"
     function = f"shl_{kind[1:]}" if name == "shl" else f"shr_{kind}"
-    return elements(d, function, d.target(ins, 0, kind), sources(d, ins, (kind, "u32")))
+    return elements(function, d.out(ins, 0, kind), d.sources(ins, (kind, "u32")))
 
 
-def extract(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def extract(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     kind = ins.opcode[-1]
-    return elements(d, f"bfe_{kind}", d.target(ins, 0, kind), sources(d, ins, (kind, "u32", "u32")))
+    return elements(f"bfe_{kind}", d.out(ins, 0, kind), d.sources(ins, (kind, "u32", "u32")))
 
 
-def insert(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def insert(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     kind = _typed(ins.opcode[-1])
-    operands = sources(d, ins, (kind, kind, "u32", "u32"))
-    return elements(d, f"bfi_{kind[1:]}", d.target(ins, 0, kind), operands)
+    operands = d.sources(ins, (kind, kind, "u32", "u32"))
+    return elements(f"bfi_{kind[1:]}", d.out(ins, 0, kind), operands)
 
 
-def look_up(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def look_up(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     only(ins, "lop3", "b32")
-    operands = sources(d, ins, ["u32"] * 3)
+    operands = d.sources(ins, ["u32"] * 3)
     table = (d.literal(ins, 4) or 0) & 0xFF
-    return elements(d, "lop3", d.target(ins, 0, "u32"), operands, table)
+    return elements("lop3", d.out(ins, 0, "u32"), operands, table)
 
 
-def permute(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def permute(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     only(ins, "prmt", "b32")
-    return elements(d, "prmt", d.target(ins, 0, "u32"), sources(d, ins, ["u32"] * 3))
+    return elements("prmt", d.out(ins, 0, "u32"), d.sources(ins, ["u32"] * 3))
 
 
-def funnel(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def funnel(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     way = "r" if "r" in ins.opcode else "l"
     function = f"funnel_{way}_{'wrap' if 'wrap' in ins.opcode else 'clamp'}"
-    return elements(d, function, d.target(ins, 0, "u32"), sources(d, ins, ["u32"] * 3))
+    return elements(function, d.out(ins, 0, "u32"), d.sources(ins, ["u32"] * 3))
 
 
-def select(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def select(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     """selp; the library has the predicate first."""
     word = ins.opcode[-1]
     raw = f"u{width_of(word)}"
     kind = word if word[0] in "fb" else raw
-    unit = UINT[width_of(raw) // 8]
-    a, b = (read(d, d.source(ins, i, kind).view(unit)) for i in (1, 2))
-    p = read(d, d.source(ins, 3, "pred"))
-    return elements(d, f"selp_{raw[1:]}", d.target(ins, 0, raw), [p, a, b])
+    a, b = (d.bits(ins, d.operand(ins, i), kind, raw) for i in (1, 2))
+    p = d.given(ins, 3, "pred")
+    return elements(f"selp_{raw[1:]}", d.out(ins, 0, raw), [p, a, b])
 
 
-def move(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
+def move(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
     """mov between registers, and to and from their parts."""
     kind = ins.opcode[-1]
     into, out_of = d.operand(ins, 0), d.operand(ins, 1)
@@ -120,28 +113,27 @@ def move(d: Decoder, ins: tree.Instruction) -> list[StraightCode]:
     width = width_of(kind)
     if isinstance(into, tree.Vector):
         part = width // len(into.elements)
-        whole = sources(d, ins, [f"u{width}"])
+        whole = d.sources(ins, [f"u{width}"])
         return [
             code
             for at, element in enumerate(into.elements)
             for code in elements(
-                d,
                 f"part_{part}_{width}",
-                d.target_of(ins, element, f"u{part}"),
+                d.out_of(ins, element, f"u{part}"),
                 whole,
                 part * at,
             )
         ]
     if isinstance(out_of, tree.Vector):
         part = width // len(out_of.elements)
-        rows = [read(d, d.row(ins, e, f"u{part}")) for e in out_of.elements]
-        return elements(d, f"join_{part}_{width}", d.target(ins, 0, f"u{width}"), rows)
+        rows = [d.operand_of(ins, e, f"u{part}") for e in out_of.elements]
+        return elements(f"join_{part}_{width}", d.out(ins, 0, f"u{width}"), rows)
     if kind == "pred":
-        return elements(d, "copy_8", d.target(ins, 0, kind), sources(d, ins, [kind]))
+        return elements("copy_8", d.out(ins, 0, kind), d.sources(ins, [kind]))
     raw = f"u{width}"
     named = isinstance(out_of, tree.Name | tree.Component | tree.Float)
-    row = d.row(ins, out_of, kind if not named else raw).view(UINT[width // 8])
-    return elements(d, f"copy_{width}", d.target(ins, 0, raw), [read(d, row)])
+    source = d.bits(ins, out_of, kind if not named else raw, raw)
+    return elements(f"copy_{width}", d.out(ins, 0, raw), [source])
 
 
 ENCODERS: dict[str, Encode] = {

@@ -3,50 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.operands import Negated
+from fragir.emulator.instructions.operands import Decoder, Negated
+from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.straight import StraightCode
-from fragir.emulator.native.straight import MODIFIERS, NO_ROW, ROUNDINGS, RowOperand, row_operand
-
-if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder
-    from fragir.ptx.tree import Instruction
-
-#: From a decoder and an instruction that it can decode to operations.
-Encode: TypeAlias = "Callable[[Decoder, Instruction], list[StraightCode]]"
+from fragir.emulator.native.straight import (
+    DIRECT,
+    MODIFIERS,
+    NO_ROW,
+    ROUNDINGS,
+    RowOperand,
+    address_of,
+    row_operand,
+)
+from fragir.emulator.numbers.types import dtype_of, width_of
+from fragir.emulator.program.entities import Register
+from fragir.ptx import tree
 
 
 class NoStraightCode(Exception):
     """An instruction that no operation of the library is; its own step runs."""
 
 
-def read(d: Decoder, row: Any, inverted: bool = False) -> RowOperand:
-    """A row that is read; `inverted`: a predicate of which the other value counts."""
-    if isinstance(row, Negated):
-        row, inverted = row.row, not inverted
-    if not isinstance(row, np.ndarray):  # a clock, or an address in the frame of a call
-        raise NoStraightCode
-    return row_operand(cast("npt.NDArray[Any]", row), d.machine.warps, inverted)
+class StraightDecoder(Decoder):
+    """Reads operands of instructions that have been decoded before, as addresses of their rows."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__(decoder.program, decoder.machine, decoder.target_name, decoder.settings)
+        self._files = {
+            width: (address_of(file), max(width // 8, 1))
+            for width, file in self.machine.files.items()
+        }
+        self._read: dict[int, tuple[Any, RowOperand]] = {}  # of constants, by their rows
+        self._known: dict[tuple[int, str, str], RowOperand | None] = {}
+
+    def _register(self, operand: tree.Operand, kind: str) -> RowOperand | None:
+        """A register of just that width, without an array for it."""
+        if type(operand) is not tree.Name:
+            return None
+        key = (id(self.placed.scope), operand.text, kind)
+        if key not in self._known:
+            self._known[key] = self._find(operand.text, kind)
+        return self._known[key]
+
+    def _find(self, name: str, kind: str) -> RowOperand | None:
+        found = self.program.find(self.scope, name)
+        width = width_of(kind)
+        if not isinstance(found, Register) or found.width != width or width not in self._files:
+            return None
+        base, size = self._files[width]
+        warp = LANES * size
+        return RowOperand(
+            (base + found.index * self.machine.warps * warp, warp, size, size, DIRECT), None
+        )
+
+    def read(self, row: Any, inverted: bool = False) -> RowOperand:
+        """A row that is read; `inverted`: a predicate of which the other value counts."""
+        if isinstance(row, Negated):
+            row, inverted = row.row, not inverted
+        if not isinstance(row, np.ndarray):  # a clock, or an address in the frame of a call
+            raise NoStraightCode
+        found = self._read.get(id(cast("object", row)))
+        if found is not None and not inverted:
+            return found[1]
+        array = cast("npt.NDArray[Any]", row)
+        operand = row_operand(array, self.machine.warps, inverted)
+        if not inverted and not any(array.strides):
+            self._read[id(array)] = array, operand
+        return operand
+
+    def written(self, row: Any) -> RowOperand | None:
+        """A row that is written; None: nothing is."""
+        return None if row is None else row_operand(row, self.machine.warps)
+
+    def operand_of(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> RowOperand:
+        """An operand that is read as a type."""
+        return self._register(operand, kind) or self.read(self.row(ins, operand, kind))
+
+    def given(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand:
+        """The same by its number."""
+        return self.operand_of(ins, self.operand(ins, index), kind)
+
+    def bits(self, ins: tree.Instruction, operand: tree.Operand, kind: str, raw: str) -> RowOperand:
+        """One that is read as a type, and is bits of another of the same width."""
+        row = self._register(operand, raw)
+        return row or self.read(self.row(ins, operand, kind).view(dtype_of(raw)))
+
+    def sources(self, ins: tree.Instruction, kinds: Iterable[str]) -> list[RowOperand]:
+        """The operands from the second on, by their types."""
+        return [self.given(ins, i, kind) for i, kind in enumerate(kinds, 1)]
+
+    def out_of(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> RowOperand | None:
+        """A destination of just that width; None for `_`."""
+        return self._register(operand, kind) or self.written(self.target_of(ins, operand, kind))
+
+    def out(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand | None:
+        """The same by its number."""
+        return self.out_of(ins, self.operand(ins, index), kind)
+
+    def wide_out(
+        self, ins: tree.Instruction, operand: tree.Operand, kind: str
+    ) -> RowOperand | None:
+        """A destination that may be wider."""
+        return self._register(operand, kind) or self.written(self.wide_target(ins, operand, kind))
+
+    def guard(self, ins: tree.Instruction) -> RowOperand:
+        """The predicate of a guarded instruction."""
+        assert ins.guard is not None
+        if not ins.guard.negated:
+            found = self._register(ins.guard.register, "pred")
+            if found is not None:
+                return found
+        return self.read(self.row(ins, ins.guard.register, "pred"), ins.guard.negated)
 
 
-def written(d: Decoder, row: Any) -> RowOperand:
-    """A row that is written; None: nothing is."""
-    return NO_ROW if row is None else row_operand(row, d.machine.warps)
-
-
-def sources(d: Decoder, ins: Instruction, kinds: Iterable[str]) -> list[RowOperand]:
-    """The operands from the second on, by their types."""
-    return [read(d, d.source(ins, i, kind)) for i, kind in enumerate(kinds, 1)]
+#: From a decoder and an instruction that it can decode to operations.
+Encode: TypeAlias = Callable[[StraightDecoder, tree.Instruction], list[StraightCode]]
 
 
 def elements(
-    d: Decoder,
     function: str,
-    out: Any,
+    out: RowOperand | None,
     operands: list[RowOperand],
     immediate: int = 0,
     times: int = 1,
@@ -54,17 +135,21 @@ def elements(
     """out = function(operands); nothing where there is no `out`."""
     if out is None:
         return []
-    code = StraightCode(function, operands, written(d, out), immediate=immediate, times=times)
-    return [code]
+    return [StraightCode(function, operands, out, immediate=immediate, times=times)]
 
 
-def only(ins: Instruction, *words: str) -> None:
+def given(row: RowOperand | None) -> RowOperand:
+    """A destination, or that of nothing."""
+    return NO_ROW if row is None else row
+
+
+def only(ins: tree.Instruction, *words: str) -> None:
     """Gives an instruction up that has other words."""
     if not set(ins.opcode) <= set(words):
         raise NoStraightCode
 
 
-def modifiers(ins: Instruction) -> int:
+def modifiers(ins: tree.Instruction) -> int:
     """The rounding and the modifiers of an opcode, as functions take them."""
     mode = next((ROUNDINGS[w] for w in ins.opcode if w in ROUNDINGS), 0)
     return mode | sum(MODIFIERS[w] for w in ins.opcode if w in MODIFIERS)

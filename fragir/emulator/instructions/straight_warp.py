@@ -7,39 +7,38 @@ from typing import TYPE_CHECKING
 from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
+    StraightDecoder,
+    given,
     only,
-    sources,
-    written,
 )
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import SHUFFLE, SHUFFLES, VOTE, VOTES
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 
-def _members(d: Decoder, ins: Instruction) -> None:
+def _members(d: StraightDecoder, ins: Instruction) -> None:
     if d.literal(ins, d.count(ins) - 1) is None:
         raise NoStraightCode
 
 
-def shuffle(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def shuffle(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     _members(d, ins)
     only(ins, "shfl", "sync", "b32", *SHUFFLES)
     mode = next(SHUFFLES[w] for w in ins.opcode if w in SHUFFLES)
     first, second = d.pair(d.operand(ins, 0))
-    out = written(d, d.target_of(ins, first, "u32"))
-    valid = written(d, None if second is None else d.target_of(ins, second, "pred"))
-    operands = sources(d, ins, ["u32"] * 3)
+    out = given(d.out_of(ins, first, "u32"))
+    valid = given(None if second is None else d.out_of(ins, second, "pred"))
+    operands = d.sources(ins, ["u32"] * 3)
     return [StraightCode("", operands, out, valid, SHUFFLE, immediate=mode)]
 
 
-def vote(d: Decoder, ins: Instruction) -> list[StraightCode]:
+def vote(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     _members(d, ins)
     how = next(w for w in ins.opcode if w in VOTES)
-    out = written(d, d.target(ins, 0, "u32" if how == "ballot" else "pred"))
-    return [StraightCode("", sources(d, ins, ["pred"]), out, kind=VOTE, immediate=VOTES[how])]
+    out = given(d.out(ins, 0, "u32" if how == "ballot" else "pred"))
+    return [StraightCode("", d.sources(ins, ["pred"]), out, kind=VOTE, immediate=VOTES[how])]
 
 
 ENCODERS: dict[str, Encode] = {"shfl": shuffle, "vote": vote}

@@ -21,11 +21,11 @@ from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WIN
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.straight import Encodes, Ending, StraightCode, StraightRun, Walking
 from fragir.emulator.native import straight as native
-from fragir.emulator.native.straight import RowOperand, StraightFunctions, row_operand
+from fragir.emulator.native.straight import NO_ROW, RowOperand, StraightFunctions, row_operand
 
-#: Visits of a block before it is encoded, which takes as long as some ten steps of one warp: most
+#: Visits of a block before it is encoded, which takes as long as some ten of its steps: most
 #: code runs once. A visit of so many warps counts twice, and so on.
-WARM, MANY = 8, 64
+WARM, MANY = 24, 32
 _ROOM = 64  # pieces that there is room for at first
 
 
@@ -171,15 +171,17 @@ class StraightBlocks:
         if block.terminator is not None:
             ending = self.encoder.ending(block.end)
             after += 1
-        piece = self.pieces[number]
-        piece["ending"], piece["position"], piece["size"] = ending.kind, block.end, block.size
-        piece["together"] = block.collective
-        piece["next_position"], piece["to_position"] = after, ending.to
-        piece["next"], piece["to"] = self._starts.get(after, -1), self._starts.get(ending.to, -1)
+        branch = NO_ROW
         if ending.row is not None:
             branch = row_operand(ending.row, self.machine.warps, ending.negated)
-            piece["branch"] = branch.fields
             self._keeps.append(branch)
+        starts = self._starts
+        self.pieces[number] = (
+            *self.pieces[number].item()[:4],
+            *(ending.kind, block.end, block.size, block.collective),
+            *(starts.get(after, -1), starts.get(ending.to, -1), after, ending.to),
+            branch.fields,
+        )
         known = self.pieces[: len(self.blocks)]
         known["next"][known["next_position"] == block.start] = number
         known["to"][known["to_position"] == block.start] = number
@@ -222,10 +224,8 @@ class StraightBlocks:
             self.pieces = np.concatenate([self.pieces, np.zeros(number, native.PIECE)])
             self.runs = np.concatenate([self.runs, np.zeros(number, np.int64)])
             self._tell_places()
-        piece = self.pieces[number]
-        piece["codes"], piece["operands"] = native.address_of(codes), native.address_of(sources)
-        piece["count"], piece["instructions"] = len(rows), len(steps)
-        piece["next"] = piece["to"] = piece["next_position"] = piece["to_position"] = -1
+        places = (native.address_of(codes), native.address_of(sources), len(rows), len(steps))
+        self.pieces[number] = (*places, native.OTHER, 0, 0, 0, -1, -1, -1, -1, NO_ROW.fields)
         accesses = any(c.kind >= native.LOAD for c in encoded)
         keeps = (codes, sources, encoded)
         return StraightRun(self.walking, number, positions, steps, accesses, keeps)
