@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.launch import obstacles
 from fragir.emulator.machine.arena import shared_bytes
 from fragir.emulator.machine.footprints import Footprint
 from fragir.emulator.machine.watch import BEAT, Moment
@@ -204,7 +205,8 @@ class Division:
         size, total = self.machine.cluster_size, self.total
         begin = self._first // size
         rest = total // size - begin
-        parts = min(self.jobs, rest)
+        warps = rest * size * self.machine.warps_per_block
+        parts = max(min(self.jobs, rest, 2 * warps // obstacles.LEAST_WARPS), 1)
         cuts = [(begin + rest * k // parts) * size for k in range(parts + 1)]
         if size > 1 and self.hooks:
             cuts = [cuts[0], *(max(cut, self._next) for cut in cuts[1:])]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from fragir.emulator.report import EmulationError
 from fragir.errors import whole_number
 
+#: Microseconds of computing in each period, and the period.
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
 #: The environment's default, for all launches.
 VARIABLE = "FRAGIR_JOBS"
 
@@ -30,7 +33,16 @@ def jobs_of(asked: int | None) -> int:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """The cores that this process may use, as a container restricts them too."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+        return max(min(len(os.sched_getaffinity(0)), _quota()), 1)
     return os.cpu_count() or 1
+
+
+def _quota() -> int:
+    """The cores' worth of time that a control group of Linux has; many where it has no quota."""
+    try:
+        quota, period = QUOTA.read_text().split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError):  # no such file, or "max"
+        return 1 << 16

@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 EMPTY = kernel("")
 
 
-def test_what_is_asked_for_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_for_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FRAGIR_JOBS", "3")
     assert (jobs_of(None), jobs_of(5), jobs_of(1)) == (3, 5, 1)
     monkeypatch.setenv("FRAGIR_JOBS", "")
@@ -35,7 +35,11 @@ def test_what_is_asked_for_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
         return {0, 2, 5}
 
     monkeypatch.setattr(os, "sched_getaffinity", affinity, raising=False)
+    monkeypatch.setattr(jobs_module, "QUOTA", tmp_path / "cpu.max")
     assert jobs_of(None) == 3
+    for quota, cores in (("max", 3), ("400000", 3), ("150000", 2), ("100000", 1), ("1000", 1)):
+        (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
+        assert jobs_of(None) == cores
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     monkeypatch.delenv("FRAGIR_JOBS")
@@ -60,6 +64,18 @@ def test_small_launches_are_not_divided(divided: Divided, monkeypatch: pytest.Mo
     monkeypatch.setattr("fragir.emulator.launch.obstacles.LEAST_WARPS", BLOCKS * THREADS // 32 + 1)
     run(SUMS, grid=(BLOCKS,), block=(THREADS,), arguments=[words(BLOCKS * THREADS)], jobs=2)
     assert not divided.pids
+
+
+@pytest.mark.parametrize(("least", "forked"), [(12, 6), (30, 2), (46, 1)])
+def test_each_process_has_half_of_the_least_launch_to_do(
+    divided: Divided, monkeypatch: pytest.MonkeyPatch, least: int, forked: int
+) -> None:
+    """46 warps and as many jobs as one likes."""
+    monkeypatch.setattr("fragir.emulator.launch.obstacles.LEAST_WARPS", least)
+    out = words(BLOCKS * THREADS)
+    run(SUMS, grid=(BLOCKS,), block=(THREADS,), arguments=[out], jobs=100)
+    assert len(divided.pids) == forked
+    np.testing.assert_array_equal(out, summed())
 
 
 @pytest.mark.parametrize("jobs", [[], ["--jobs", "1"], ["--jobs", "2"]])
