@@ -46,6 +46,11 @@ def place_of(symbol: Symbol) -> tuple[str, int]:
     return symbol.space, symbol.offset
 
 
+def placed(program: Program) -> tuple[tuple[str, int, bool], ...]:
+    """Where the variables of a program lie."""
+    return tuple((s.space, s.offset, s.framed) for s in program.symbols)
+
+
 def _key(register: Register) -> Key:
     return register.width, register.index
 
@@ -80,12 +85,22 @@ class Origins:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.places = placed(program)
         self.flow = dataflow(program)
         #: By file and row; what nothing has written yet is missing.
         self.known: dict[Key, Origin] = {}
         #: Of memory operands and descriptors, by instruction and operand.
         self.addresses: dict[tuple[int, int], Origin] = {}
         self._solve()
+
+    @classmethod
+    def of_program(cls, program: Program) -> Origins:
+        """Those of a program; found anew only where its variables lie elsewhere than before."""
+        places = placed(program)
+        found = program.analyses.get(cls)
+        if not isinstance(found, cls) or found.places != places:
+            found = program.analyses[cls] = cls(program)
+        return found
 
     def of(self, placed: Placed, operand: tree.Operand) -> Origin | None:
         """What an operand or the base of an address is; None where nothing writes its register."""

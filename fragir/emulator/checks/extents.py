@@ -60,7 +60,7 @@ class VariableExtent:
 class Extents(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
-        self.origins = Origins(program)
+        self.origins = Origins.of_program(program)
         self.extents: dict[tuple[str, int], VariableExtent] = {}
         for symbol in program.symbols:
             self._add(symbol)

@@ -11,7 +11,7 @@ from fragir.emulator.checks.definedness.spreading import full
 from fragir.emulator.checks.planes import Plane
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
-from fragir.emulator.program.dataflow import dataflow
+from fragir.emulator.program.dataflow import Dataflow, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.program import Program
 
@@ -26,25 +26,44 @@ _DEFINED = frozenset(("global", "const", "param::entry"))
 _OWN = ("load", "load fragment", "atomic", "matrix", "wgmma")
 
 
+class FollowedRegisters:
+    """Which registers of a program can hold undefined bits: found once."""
+
+    def __init__(self, program: Program, flow: Dataflow) -> None:
+        #: Those that some path reads before it has written them.
+        self.unwritten = flow.maybe_undefined()
+        read_from_elsewhere = {
+            r
+            for placed, each in zip(program.code, flow.roles, strict=True)
+            if program.opcode(placed.ins).bits in _ELSEWHERE
+            and _DEFINED.isdisjoint(placed.ins.opcode)
+            for r in each.written
+        }
+        #: All of them.
+        self.tracked = flow.closure(
+            self.unwritten | read_from_elsewhere,
+            lambda ins: program.opcode(ins).bits not in _OWN,
+        )
+
+    @classmethod
+    def of(cls, program: Program, flow: Dataflow) -> FollowedRegisters:
+        found = program.analyses.get(cls)
+        if found is None:
+            found = program.analyses[cls] = cls(program, flow)
+        assert isinstance(found, cls)
+        return found
+
+
 class Undefined:
     """A plane in which ones are undefined bits, of registers and of memory."""
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self.flow = dataflow(program)
         self.plane = Plane(machine, 0xFF)
-        self._unwritten = self.flow.maybe_undefined()
-        read_from_elsewhere = {
-            r
-            for placed, each in zip(program.code, self.flow.roles, strict=True)
-            if program.opcode(placed.ins).bits in _ELSEWHERE
-            and _DEFINED.isdisjoint(placed.ins.opcode)
-            for r in each.written
-        }
+        followed = FollowedRegisters.of(program, self.flow)
+        self._unwritten = followed.unwritten
         #: Registers that can hold undefined bits.
-        self.tracked = self.flow.closure(
-            self._unwritten | read_from_elsewhere,
-            lambda ins: program.opcode(ins).bits not in _OWN,
-        )
+        self.tracked = followed.tracked
         #: Registers, as bits of `Dataflow`, that may hold undefined bits at this moment: no other
         #: row of the plane has a one.
         self.doubtful = 0
