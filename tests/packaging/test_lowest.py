@@ -262,8 +262,11 @@ def test_extras(environment: tuple[str, Path], tmp_path: Path) -> None:
     script = "from fragir.toolchain import driver; print(driver.available() or 'a GPU')"
     said = run([programs / "python", "-c", script], tmp_path)
     assert "not installed" not in said
-    gemm = ["run", ROOT / "examples" / "gemm.mlir", "--size", "m=40,n=24,k=32", "--on", "emulator"]
-    assert "PASS" in run([programs / "fragir", *gemm], tmp_path, FRAGIR_CORE="numba")
+    numba = (
+        "import fragir.emulator.native.numba_mma; from fragir.emulator.native import library as l"
+    )
+    script = f"{numba}; print(l.core(), l.numba_trouble)"
+    assert run([programs / "python", "-c", script], tmp_path, FRAGIR_CORE="numba") == "numba []\n"
     only = "only=mma.sync.aligned.m8n8k4.row.col.f64.*"
     sweep = [programs / "fragir", "sweep", "validation", "--set", only, "--workers", "1"]
     assert run([*sweep, "-o", "results.jsonl"], tmp_path)
