@@ -42,8 +42,29 @@ def dies_at(value: SSAValue, op: Operation) -> bool:
     return value.has_one_use() and value.get_user_of_unique_use() is op
 
 
-def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> int:
-    """The place in `body` of the last operation that reads a value or an alias of it; -1: none."""
+def last_use(
+    value: SSAValue,
+    body: Block,
+    position: dict[Operation, int],
+    known: dict[SSAValue, int],
+) -> int:
+    """The place in `body` of the last operation that reads a value or an alias of it; -1: none.
+
+    `known`: what has been found in this body. Slices that are put together again are each other's
+    aliases by more ways than can be gone one by one.
+    """
+    found = known.get(value)
+    if found is None:
+        found = known[value] = _last_use(value, body, position, known)
+    return found
+
+
+def _last_use(
+    value: SSAValue,
+    body: Block,
+    position: dict[Operation, int],
+    known: dict[SSAValue, int],
+) -> int:
     last = -1
     for use in value.uses:
         op = use.operation
@@ -56,9 +77,9 @@ def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> in
         if isinstance(op, ptx.WgmmaOp) and value is not op.c:
             last = max(last, _flight_ends(op.d, body, position))
         if is_alias(op):
-            last = max(last, *(last_use(result, body, position) for result in op.results))
+            last = max(last, *(last_use(result, body, position, known) for result in op.results))
         elif (result := _of_loop(use)) is not None:  # the loop goes on in the same registers
-            last = max(last, last_use(result, body, position))
+            last = max(last, last_use(result, body, position, known))
     return last
 
 
@@ -161,10 +182,11 @@ def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
     assert last is not None
     position = {op: i for i, op in enumerate(body.ops)}
     result: dict[SSAValue, SSAValue] = {}
+    known: dict[SSAValue, int] = {}
     for variable, yielded in zip(body.args[1:], last.operands, strict=True):
         if any(use.operation is last for use in variable.uses):
             continue
-        used = last_use(variable, body, position)
+        used = last_use(variable, body, position, known)
         for value in (_origin(yielded), *_copied(yielded)):
             owner = value.owner
             if not isinstance(owner, Operation) or owner.parent is not body or value in result:
