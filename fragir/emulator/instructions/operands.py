@@ -112,10 +112,8 @@ class Decoder:
         self.settings = settings
         self.placed: Placed = program.code[0]
         self._constants: dict[tuple[str, int], Row] = {}
-        #: What checks share of an instruction, by its identity.
-        self.shared_by_checks: dict[int, Any] = {}
-        #: Instructions around which checks have put something, by identity.
-        self.wrapped: set[int] = set()
+        self.shared_by_checks: dict[int, Any] = {}  # of an instruction, by its identity
+        self.wrapped: set[int] = set()  # instructions around which checks have put something
 
     @property
     def scope(self) -> Scope:
