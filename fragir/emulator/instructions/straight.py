@@ -108,8 +108,7 @@ class StraightEncoder:
         (to,) = targets(d.program, ins, placed.scope)
         if ins.guard is None:
             return Ending(native.JUMP, to)
-        row = d.row(ins, ins.guard.register, "pred")
-        return Ending(native.BRANCH, to, row, ins.guard.negated)
+        return Ending(native.BRANCH, to, d.guard(ins))
 
     def _is_for_everybody(self, ins: Instruction) -> bool:
         """A barrier of the whole block, which stops nobody where all of them come together."""

@@ -136,7 +136,7 @@ def convert(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
         return []
     if integer_in and integer_out:
         only(ins, "cvt", into, kind)
-        return _between_integers(d, out, row, into, kind)
+        return _between_integers(d, ins, out, row, into, kind)
     if out.dtype.itemsize * 8 != width_of(into):
         raise NoStraightCode
     how = modifiers(ins)
@@ -158,11 +158,13 @@ def convert(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
             if into != "f32" or kind != "f32":
                 raise NoStraightCode
             how, function = how | _WHOLE[whole], "cvt_f32_whole"
-    return elements(function, d.written(out), [d.read(row)], how)
+    kind = kind if integer_in else f"u{width_of(kind)}"
+    source = d.direct(d.operand(ins, 1), kind) or d.read(row)
+    return elements(function, d.wide_out(ins, d.operand(ins, 0), into), [source], how)
 
 
 def _between_integers(
-    d: StraightDecoder, out: Any, row: Any, into: str, kind: str
+    d: StraightDecoder, ins: Instruction, out: Any, row: Any, into: str, kind: str
 ) -> list[StraightCode]:
     """The low bits, or all and the sign; then extended to the register by the sign of `into`."""
     register, width, given = out.dtype.itemsize * 8, width_of(into), width_of(kind)
@@ -177,8 +179,9 @@ def _between_integers(
             kind = into
         elif kind[0] == "s" and into[0] == "u":
             raise NoStraightCode
+    source = d.direct(d.operand(ins, 1), kind) or d.read(row)
     kind = "u64" if kind == "s64" else kind
-    return elements(f"cvt_u{register}_{kind}", d.written(out), [d.read(row)])
+    return elements(f"cvt_u{register}_{kind}", d.wide_out(ins, d.operand(ins, 0), into), [source])
 
 
 ENCODERS: dict[str, Encode] = {

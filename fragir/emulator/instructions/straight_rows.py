@@ -13,6 +13,7 @@ from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import (
     DIRECT,
+    INVERTED,
     MODIFIERS,
     NO_ROW,
     ROUNDINGS,
@@ -58,9 +59,8 @@ class StraightDecoder(Decoder):
             return None
         base, size = self._files[width]
         warp = LANES * size
-        return RowOperand(
-            (base + found.index * self.machine.warps * warp, warp, size, size, DIRECT), None
-        )
+        fields = (base + found.index * self.machine.warps * warp, warp, size, size, DIRECT)
+        return RowOperand(fields, None, width)
 
     def read(self, row: Any, inverted: bool = False) -> RowOperand:
         """A row that is read; `inverted`: a predicate of which the other value counts."""
@@ -83,7 +83,25 @@ class StraightDecoder(Decoder):
 
     def operand_of(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> RowOperand:
         """An operand that is read as a type."""
-        return self._register(operand, kind) or self.read(self.row(ins, operand, kind))
+        found = self._register(operand, kind)
+        if found is not None:
+            return found
+        if isinstance(operand, tree.Unary) and operand.operator == "!":
+            found = self._register(operand.operand, kind)
+            if found is not None:
+                return _inverted(found)
+        return self._shared(operand, self.read(self.row(ins, operand, kind)))
+
+    def direct(self, operand: tree.Operand, kind: str) -> RowOperand | None:
+        """A register of just that width; None for anything else."""
+        return self._register(operand, kind)
+
+    @staticmethod
+    def _shared(operand: tree.Operand, row: RowOperand) -> RowOperand:
+        """Literals are the same in every launch; addresses and special registers are not."""
+        if isinstance(operand, tree.Unary) and operand.operator == "-":
+            operand = operand.operand
+        return row._replace(file=0) if isinstance(operand, tree.Integer | tree.Float) else row
 
     def given(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand:
         """The same by its number."""
@@ -91,8 +109,11 @@ class StraightDecoder(Decoder):
 
     def bits(self, ins: tree.Instruction, operand: tree.Operand, kind: str, raw: str) -> RowOperand:
         """One that is read as a type, and is bits of another of the same width."""
-        row = self._register(operand, raw)
-        return row or self.read(self.row(ins, operand, kind).view(dtype_of(raw)))
+        found = self._register(operand, raw)
+        if found is not None:
+            return found
+        row = self.row(ins, operand, kind).view(dtype_of(raw))
+        return self._shared(operand, self.read(row))
 
     def sources(self, ins: tree.Instruction, kinds: Iterable[str]) -> list[RowOperand]:
         """The operands from the second on, by their types."""
@@ -115,11 +136,15 @@ class StraightDecoder(Decoder):
     def guard(self, ins: tree.Instruction) -> RowOperand:
         """The predicate of a guarded instruction."""
         assert ins.guard is not None
-        if not ins.guard.negated:
-            found = self._register(ins.guard.register, "pred")
-            if found is not None:
-                return found
+        found = self._register(ins.guard.register, "pred")
+        if found is not None:
+            return _inverted(found) if ins.guard.negated else found
         return self.read(self.row(ins, ins.guard.register, "pred"), ins.guard.negated)
+
+
+def _inverted(row: RowOperand) -> RowOperand:
+    """A predicate of which the other value counts."""
+    return row._replace(fields=(*row.fields[:4], INVERTED))
 
 
 #: From a decoder and an instruction that it can decode to operations.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TextIO
 
 import numpy as np
@@ -20,7 +19,8 @@ from fragir.emulator.machine.code import DecodedCode
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
-from fragir.emulator.machine.straight_blocks import StraightBlocks
+from fragir.emulator.machine.straight_blocks import StraightBlocks, StraightMaker, shape_of
+from fragir.emulator.machine.straight_templates import EncodedBlocks
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.native.straight import functions
 from fragir.emulator.numbers.types import I64, among, distinct
@@ -65,7 +65,7 @@ class Decoding:
                 at += self._decode_from(at, control, code)
         return scheduler
 
-    def _straight(self, polling: set[int]) -> Callable[[I64, int], StraightBlocks] | None:
+    def _straight(self, polling: set[int]) -> StraightMaker | None:
         """What makes runs of instructions that no check has wrapped."""
         library = functions()
         if library is None:
@@ -77,11 +77,14 @@ class Decoding:
             touched = registers_of(self.decoder, list(ins.operands))
             return len(among(touched, self.watched)) > 0
 
+        known = self.program.analyses.setdefault(EncodedBlocks, EncodedBlocks())
+        assert isinstance(known, EncodedBlocks)
+
         def make(taken: I64, budget: int) -> StraightBlocks:
             encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
-            return StraightBlocks(self.machine, encoder, library, taken, budget)
+            return StraightBlocks(self.machine, encoder, library, known, taken, budget)
 
-        return make
+        return StraightMaker(make, known, shape_of(self.machine))
 
     def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:
         """Decode the instruction at a position and those that are fused with it: how many."""

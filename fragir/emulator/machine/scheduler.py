@@ -9,7 +9,6 @@ completes, parked lanes go on. A round that changes nothing is a deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TextIO
 from zlib import crc32
 
@@ -22,7 +21,7 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.straight import StraightRun
-from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks
+from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks, StraightMaker
 from fragir.emulator.machine.watch import Divide, Watch
 from fragir.emulator.numbers.types import I64, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
@@ -43,10 +42,10 @@ class Scheduler:
         watch: Watch,
         seed: int | None,
         trace: TextIO | None = None,
-        straight: Callable[[I64, int], StraightBlocks] | None = None,
+        straight: StraightMaker | None = None,
     ) -> None:
         self.machine, self.program, self.code = machine, program, code
-        self._make_straight = straight
+        self._straight_maker = straight
         self.straight: StraightBlocks | None = None
         self.watch = watch
         self.blocks: dict[int, BasicBlock] = {}
@@ -190,10 +189,15 @@ class Scheduler:
     def _visit(self, block: BasicBlock, warps: int) -> None:
         """Counts visits of a block; one that comes often is looked through for runs."""
         block.visits += 1 + warps // MANY
-        if block.visits >= WARM and self._make_straight is not None:
-            if self.straight is None:
-                self.straight = self._make_straight(self.back_edges, BUDGET)
-            self.straight.prepare(block)
+        maker = self._straight_maker
+        if maker is None or not (
+            block.visits >= WARM or (block.visits > 1 and maker.knows(block.start))
+        ):
+            return
+        block.visits = WARM
+        if self.straight is None:
+            self.straight = maker.make(self.back_edges, BUDGET)
+        self.straight.prepare(block)
 
     def _go_straight(
         self, run: StraightRun, sel: Any, mask: Mask, others: int

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
+from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import NO_ROW, RowOperand
 
@@ -44,8 +44,7 @@ class Ending(NamedTuple):
 
     kind: int = native.OTHER
     to: int = -1
-    row: Row | None = None
-    negated: bool = False
+    row: RowOperand = NO_ROW
 
 
 class Encodes(Protocol):

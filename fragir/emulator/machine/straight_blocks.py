@@ -8,8 +8,8 @@ lanes go together: loops, and what they branch around, take one call for many tu
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,29 +20,32 @@ from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.straight import Encodes, Ending, StraightCode, StraightRun, Walking
+from fragir.emulator.machine.straight_templates import (
+    EncodedBlock,
+    EncodedBlocks,
+    EncodedRun,
+    encode_run,
+)
 from fragir.emulator.native import straight as native
-from fragir.emulator.native.straight import NO_ROW, RowOperand, StraightFunctions, row_operand
+from fragir.emulator.native.straight import NO_ROW, StraightFunctions
 
 #: Visits of a block before it is encoded, which takes as long as some ten of its steps: most
 #: code runs once. A visit of so many warps counts twice, and so on.
-WARM, MANY = 24, 32
+WARM, MANY = 16, 32
 _ROOM = 64  # pieces that there is room for at first
+_NOWHERE = (native.OTHER, 0, 0, 0, -1, -1, -1, -1)  # a piece that is no block
 
 
-@dataclass
-class _Pending:
-    """Instructions on their way into a run."""
-
-    positions: list[int] = field(default_factory=list[int])
-    steps: list[Step] = field(default_factory=list[Step])
-    codes: list[StraightCode] = field(default_factory=list[StraightCode])
-    numbers: list[int] = field(default_factory=list[int])  # of which instruction each code is
+def shape_of(machine: State) -> tuple[int, int, int]:
+    """What the operations of a program depend on beside its text."""
+    return machine.warps, machine.warps_per_block, machine.cluster_size
 
 
 class StraightBlocks:
     """Turns blocks into runs, for one machine.
 
-    `taken`: backward branches taken in this round, by position; `budget`: how many may be.
+    `known`: blocks of earlier launches of the program, to which these are added. `taken`: backward
+    branches taken in this round, by position; `budget`: how many may be.
     """
 
     def __init__(
@@ -50,10 +53,13 @@ class StraightBlocks:
         machine: State,
         encoder: Encodes,
         functions: StraightFunctions,
+        known: EncodedBlocks,
         taken: npt.NDArray[np.int64],
         budget: int,
     ) -> None:
         self.machine, self.encoder, self.functions = machine, encoder, functions
+        self.known, self.shape = known, shape_of(machine)
+        self.bases = {width: native.address_of(file) for width, file in machine.files.items()}
         self.totals: npt.NDArray[np.int64] = np.zeros(8, np.int64)  # bytes loaded, then stored
         self.pieces: npt.NDArray[Any] = np.zeros(_ROOM, native.PIECE)
         self.runs: npt.NDArray[np.int64] = np.zeros(_ROOM, np.int64)
@@ -131,56 +137,66 @@ class StraightBlocks:
 
     def prepare(self, block: BasicBlock) -> None:
         """Puts runs into the parts of a block, and makes it a piece where it is one run."""
-        parts: list[tuple[int, Step]] = []
-        pending = _Pending()
-        whole = True
-        for at, step in block.pairs:
-            codes = self.encoder.codes(at)
-            if codes is None:
-                whole = False
-                self._close(parts, pending)
-                pending = _Pending()
-                parts.append((at, step))
-                continue
-            pending.numbers += [len(pending.steps)] * len(codes)
-            pending.codes += codes
-            pending.positions.append(at)
-            pending.steps.append(step)
-        if whole:
-            run = self.run_of(pending.positions, pending.steps, pending.codes, pending.numbers)
-            block.whole = run
-            parts = [(block.start, run)]
-            self._link(run.number, block)
+        positions = [at for at, _ in block.pairs]
+        key = (block.start, *self.shape)
+        found = self.known.get(key)
+        if found is not None and found.positions == positions:
+            found = found.moved(self.bases)
         else:
-            self._close(parts, pending)
-        block.parts = parts
+            found = self._encode(block, positions)
+            if found.lasts():
+                self.known[key] = found
+        parts: list[tuple[int, Step]] = []
+        done = 0
+        for first, end, encoded in found.parts:
+            parts += block.pairs[done:first]
+            run = self._run(encoded, positions[first:end], [s for _, s in block.pairs[first:end]])
+            parts.append((positions[first] if end > first else block.start, run))
+            done = end
+            if found.ending is not None:
+                block.whole = run
+                self._link(run.number, block, found.ending)
+        block.parts = parts + block.pairs[done:]
 
-    def _close(self, parts: list[tuple[int, Step]], pending: _Pending) -> None:
-        if not pending.codes:
-            parts += zip(pending.positions, pending.steps, strict=True)
-            return
-        run = self.run_of(pending.positions, pending.steps, pending.codes, pending.numbers)
-        parts.append((pending.positions[0], run))
+    def _encode(self, block: BasicBlock, positions: list[int]) -> EncodedBlock:
+        """Looks through a block: which of its instructions are runs, and how it ends."""
+        parts: list[tuple[int, int, EncodedRun]] = []
+        codes: list[StraightCode] = []
+        of: list[int] = []
+        first = 0
+        for index, at in enumerate(positions):
+            more = self.encoder.codes(at)
+            if more is None:
+                if codes:
+                    parts.append((first, index, self._encoded(codes, of)))
+                codes, of, first = [], [], index + 1
+            else:
+                of += [index - first] * len(more)
+                codes += more
+        ending = None
+        if first == 0:  # all of it
+            ending = Ending(native.FALLING)
+            if block.terminator is not None:
+                ending = self.encoder.ending(block.end)
+        if codes or ending is not None:
+            parts.append((first, len(positions), self._encoded(codes, of)))
+        return EncodedBlock(positions, parts, ending, self.bases)
 
-    def _link(self, number: int, block: BasicBlock) -> None:
+    def _encoded(self, codes: list[StraightCode], of: list[int]) -> EncodedRun:
+        return encode_run(codes, of, self.functions.numbers, self.bases)
+
+    def _link(self, number: int, block: BasicBlock, ending: Ending) -> None:
         """Says how a piece ends, and who comes to it."""
         self.blocks[number] = block
         self._starts[block.start] = number
-        ending = Ending(native.FALLING)
-        after = block.end
-        if block.terminator is not None:
-            ending = self.encoder.ending(block.end)
-            after += 1
-        branch = NO_ROW
-        if ending.row is not None:
-            branch = row_operand(ending.row, self.machine.warps, ending.negated)
-            self._keeps.append(branch)
+        after = block.end + (block.terminator is not None)
+        self._keeps.append(ending)
         starts = self._starts
         self.pieces[number] = (
             *self.pieces[number].item()[:4],
             *(ending.kind, block.end, block.size, block.collective),
             *(starts.get(after, -1), starts.get(ending.to, -1), after, ending.to),
-            branch.fields,
+            ending.row.fields,
         )
         known = self.pieces[: len(self.blocks)]
         known["next"][known["next_position"] == block.start] = number
@@ -193,42 +209,19 @@ class StraightBlocks:
 
         `of`: of which instruction each operation is.
         """
-        operands: list[RowOperand] = []
-        rows: list[Any] = []
-        for code, instruction in zip(encoded, of, strict=True):
-            function = self.functions.numbers[code.function] if code.function else 0
-            rows.append(
-                (
-                    code.kind,
-                    function,
-                    instruction,
-                    len(operands),
-                    len(code.sources),
-                    code.times,
-                    code.combine,
-                    code.space,
-                    code.width,
-                    code.signed,
-                    _signed(code.immediate),
-                    code.guard.fields,
-                    code.out.fields,
-                    code.other.fields,
-                )
-            )
-            operands += code.sources
-        codes = np.array(rows, native.CODE)
-        sources = native.operands_array(operands)
+        return self._run(self._encoded(encoded, of), positions, steps)
+
+    def _run(self, encoded: EncodedRun, positions: list[int], steps: list[Step]) -> StraightRun:
         number = len(self.blocks)
         self.blocks.append(None)
         if number == len(self.pieces):
             self.pieces = np.concatenate([self.pieces, np.zeros(number, native.PIECE)])
             self.runs = np.concatenate([self.runs, np.zeros(number, np.int64)])
             self._tell_places()
-        places = (native.address_of(codes), native.address_of(sources), len(rows), len(steps))
-        self.pieces[number] = (*places, native.OTHER, 0, 0, 0, -1, -1, -1, -1, NO_ROW.fields)
-        accesses = any(c.kind >= native.LOAD for c in encoded)
-        keeps = (codes, sources, encoded)
-        return StraightRun(self.walking, number, positions, steps, accesses, keeps)
+        places = [native.address_of(array) for array in (encoded.codes, encoded.operands)]
+        counts = (len(encoded.codes), len(steps))
+        self.pieces[number] = (*places, *counts, *_NOWHERE, NO_ROW.fields)
+        return StraightRun(self.walking, number, positions, steps, encoded.accesses, encoded)
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -257,6 +250,16 @@ class StraightBlocks:
         return np.array([row], native.MEMORY), arrays
 
 
-def _signed(value: int) -> int:
-    """A number of 64 bits as int64 has it."""
-    return ((value & 0xFFFFFFFFFFFFFFFF) ^ (1 << 63)) - (1 << 63)
+class StraightMaker(NamedTuple):
+    """Makes the runs of a launch once there is use for them.
+
+    `make` takes the backward branches by position, and how many may be taken in one round.
+    """
+
+    make: Callable[[npt.NDArray[np.int64], int], StraightBlocks]
+    known: EncodedBlocks
+    shape: tuple[int, int, int]
+
+    def knows(self, start: int) -> bool:
+        """Whether an earlier launch has looked through the block there."""
+        return (start, *self.shape) in self.known

@@ -80,13 +80,18 @@ class Walk(ctypes.Structure):
 
 
 class RowOperand(NamedTuple):
-    """A row of registers as the library reads it, and what keeps its memory alive."""
+    """A row of registers as the library reads it, and what keeps its memory alive.
+
+    `file`: the register file that it is in (its width), where another launch has it at the same
+    place in that; 0: other launches can take it as it is; -1: they cannot.
+    """
 
     fields: tuple[int, int, int, int, int]
     keeps: Any
+    file: int = -1
 
 
-NO_ROW = RowOperand((0, 0, 0, 0, 0), None)
+NO_ROW = RowOperand((0, 0, 0, 0, 0), None, 0)
 
 
 def row_operand(row: npt.NDArray[Any], warps: int, inverted: bool = False) -> RowOperand:

@@ -112,6 +112,8 @@ def both(text: str, arguments: list[Any], warm: int = 1, **options: Any) -> Outc
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "WARM", warm)
         found = outcome(text, arguments, **options)
+        # Another launch of the program takes what the first has encoded.
+        assert found == outcome(text, arguments, **options)
         patch.setattr(decoding, "functions", lambda: None)
         assert found == outcome(text, arguments, **options)
     return found
