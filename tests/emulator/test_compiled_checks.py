@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import Report, run
+from fragir.emulator import Hooks, Report, run
 from fragir.emulator.checks import conflicts
 from fragir.emulator.checks.conflicts import LANES, by_warp, passes_of, sectors_of
 from fragir.emulator.checks.races import compiled, ledger, races
 from fragir.emulator.checks.races.races import Races
+from fragir.emulator.machine.events import Access
+from fragir.emulator.machine.lanes import active
 from fragir.emulator.native import library
 
 if library.quick() is None:
@@ -180,6 +183,92 @@ def test_the_core_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled.CompiledLedgers, "write", write)
     both(program(2), monkeypatch, block=(64,))
     assert any(found != compiled.BY_NUMPY for found in seen)
+
+
+LOOP = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %d<3>; .shared .align 4 .b8 room[256];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, room; shl.b32 %r4, %r1, 2;
+    add.u32 %r3, %r3, %r4; ld.param.u64 %d1, [out]; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+L:  st.shared.u32 [%r3], %r2; bar.sync 0; ld.shared.u32 %r5, [%r3];
+    add.u32 %r6, %r5, %r1; setp.gt.u32 %p2, %r6, 40; @%p2 st.global.u32 [%d1], %r6;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 90; @%p1 bra L;
+    ret;
+}
+"""
+
+
+class Listener(Hooks):
+    """Counts lanes that access memory, and lanes that come to a barrier."""
+
+    seen: Counter[str]
+
+    def __init__(self, machine: Any, program: Any) -> None:
+        super().__init__(machine, program)
+        self.seen = Counter()
+
+    def on_access(self, access: Access) -> None:
+        self.seen[f"{access.kind} {access.space}"] += access.lanes.size
+
+    def on_barrier(self, kind: str, scope: str, number: int, lanes: Any) -> None:
+        self.seen[kind] += len(lanes)
+
+
+class Follower(Hooks):
+    """Counts lanes that add, and lanes for which a branch is decided."""
+
+    def __init__(self, machine: Any, program: Any) -> None:
+        super().__init__(machine, program)
+        self.seen: Counter[str] = Counter()
+
+    def wrap(self, d: Any, group: Any, step: Any) -> Any:
+        def run(sel: Any, mask: Any) -> None:
+            self.seen["add"] += active(sel, mask, self.machine.warps).sum()
+            step(sel, mask)
+
+        return run if group[0].opcode[0] == "add" else step
+
+    def wrap_terminator(self, d: Any, instruction: Any, terminator: Any) -> Any:
+        def run(sel: Any, mask: Any) -> int | None:
+            self.seen[instruction.opcode[0]] += active(sel, mask, self.machine.warps).sum()
+            return terminator(sel, mask)
+
+        return run if instruction.opcode[0] == "bra" else terminator
+
+
+@pytest.mark.parametrize("kind", [Listener, Follower])
+@pytest.mark.parametrize("check", [False, True])
+def test_runs_of_instructions_hide_nothing(kind: type[Hooks], check: bool) -> None:
+    """Neighbouring instructions run in one call, but for those that some check looks at."""
+    made: list[Any] = []
+
+    def make(machine: Any, program: Any) -> Hooks:
+        made.append(kind(machine, program))
+        return made[-1]
+
+    report = run(LOOP, block=(64,), arguments=[np.zeros(64, np.uint32)], checks=[make], check=check)
+    turns, lanes = 90, 64
+    stored = sum(turn + lane > 40 for turn in range(turns) for lane in range(lanes))
+    wanted: dict[type[Hooks], dict[str, int]] = {
+        Listener: {
+            "load shared": turns * lanes,
+            "store shared": turns * lanes,
+            "store global": stored,
+            "sync": turns * lanes,
+            "release": turns * lanes,
+        },
+        Follower: {"add": (2 + 2 * turns) * lanes, "bra": turns * lanes},
+    }
+    expected = wanted[kind]
+    found = dict(made[0].seen)
+    assert {name: found[name] for name in expected} == expected
+    assert report.findings == []
+    if check:
+        assert report.statistics.conflicts["passes"] == 2 * 2 * turns
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
