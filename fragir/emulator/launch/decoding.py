@@ -77,7 +77,9 @@ class Decoding:
             touched = registers_of(self.decoder, list(ins.operands))
             return len(among(touched, self.watched)) > 0
 
-        known = self.program.analyses.setdefault(EncodedBlocks, EncodedBlocks())
+        known: object = EncodedBlocks()  # with checks, of this launch: others have wrapped others
+        if not self.machine.hooks:
+            known = self.program.analyses.setdefault(EncodedBlocks, known)
         assert isinstance(known, EncodedBlocks)
 
         def make(taken: I64, budget: int) -> StraightBlocks:

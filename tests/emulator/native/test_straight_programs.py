@@ -279,3 +279,21 @@ def test_runs_are_made_and_go_on_from_block_to_block(monkeypatch: pytest.MonkeyP
         # Blocks that call after call has begun by itself, all but those before they were known.
         assert calls[-1] >= 350
         assert len(calls) <= 20
+
+
+def test_checks_see_what_a_launch_without_them_has_encoded() -> None:
+    text = _loop(
+        "xor.b32 %r0, %r0, %r7; mul.wide.u32 %d5, %r7, 4; add.u64 %d5, %d5, %d7;"
+        " st.global.u32 [%d5], %r7;"
+    )
+    arguments = [buffer(4, 1), 1]
+    for check in (False, True, False, True):
+        report = run(
+            text,
+            arguments=[copy(a) for a in arguments],
+            grid=(2,),
+            block=(64,),
+            check=check,
+            jobs=1,
+        )
+        assert bool(report.findings) == check
