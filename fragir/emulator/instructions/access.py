@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
-from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, store
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
+from fragir.emulator.program.entities import Symbol
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode, Rule
-from fragir.ptx.tree import Sink
+from fragir.ptx.tree import Address, Name, Sink
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.ptx.tree import Instruction, Operand
 
 
@@ -74,6 +76,9 @@ def load(d: Decoder, ins: Instruction) -> Step:
         None if r is None else r.view(UINT[width]) if r.dtype.itemsize == width else r for r in rows
     ]
 
+    known = parameter(d, ins, width, count)
+    if known is not None:
+        return _load_known(targets, known.view(view), counted)
     if count == 1:
         only = targets[0]
         extend = only is not None and only.dtype.itemsize != width
@@ -95,6 +100,48 @@ def load(d: Decoder, ins: Instruction) -> Step:
             if row is not None:
                 part = value[..., index]
                 put(row, sel, mask, part.view(view) if row.dtype.itemsize != width else part)
+
+    return run
+
+
+def parameter(d: Decoder, ins: Instruction, width: int, count: int) -> Any:
+    """The elements that a load of a kernel's parameter gives in every lane, if nothing can write
+    there; else None. What is no such load, or goes wrong, is for the machine.
+    """
+    operand = d.operand(ins, 1)
+    if type(d) is not Decoder or not isinstance(operand, Address):
+        return None
+    base, shift = operand.base, operand.offset
+    found = d.program.find(d.scope, base.text) if isinstance(base, Name) else None
+    at = 0 if shift is None else constant_or_none(shift)
+    if not isinstance(found, Symbol) or found.space != "param" or at is None:
+        return None
+    size = width * count
+    start = found.offset + at
+    if at < 0 or at + size > found.size or start % size or not d.program.keeps_parameters:
+        return None
+    return d.machine.memory.globals.bytes[start : start + size].view(UINT[width]).copy()
+
+
+def _load_known(targets: list[Row | None], values: Any, counted: Any) -> Step:
+    """The same values for all lanes."""
+    pairs = [
+        (row, np.array(value).astype(row.dtype))
+        for row, value in zip(targets, values, strict=True)
+        if row is not None
+    ]
+    size = values.nbytes
+
+    def run(sel: Any, mask: Mask) -> None:
+        if mask is None:
+            lanes = LANES * (sel.stop - sel.start if is_slice(sel) else len(sel))
+            for row, value in pairs:
+                row[sel] = value
+        else:
+            lanes = int(np.count_nonzero(mask))
+            for row, value in pairs:
+                store(row, sel, mask, value)
+        counted["global"] += size * lanes
 
     return run
 

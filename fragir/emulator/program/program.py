@@ -113,6 +113,20 @@ class Program:
         return frozenset(name for name in names if name.startswith("%"))
 
     @cached_property
+    def keeps_parameters(self) -> bool:
+        """Whether the kernel's parameters are loaded by their names alone: none has its address
+        taken, so that nothing can write there."""
+        names = {p.name for p in self.main.parameters if isinstance(p, Symbol)}
+        for placed in self.code:
+            loads = self.opcode(placed.ins).access == "load"
+            for operand in placed.ins.operands:
+                if loads and isinstance(operand, tree.Address):
+                    continue
+                if any(isinstance(n, tree.Name) and n.text in names for n in walk(operand)):
+                    return False
+        return True
+
+    @cached_property
     def takes_cluster(self) -> bool:
         """Whether any instruction may take a cluster off the launch."""
         return any(row.takes_cluster for row, _ in self.rows())
