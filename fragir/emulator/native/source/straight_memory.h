@@ -160,6 +160,27 @@ static void store_lane(char *to, const void *row, long i, int width) {
   }
 }
 
+/* Notes accesses of `size` bytes to global memory, a mark for each unit. */
+static void mark(const Memory *m, uint64_t marks, const uint64_t *places, long n, int64_t size,
+                 const uint8_t *lanes) {
+  int64_t units = size >> m->unit_shift;
+  if (!lanes && side_by_side(places, n, (int)size)) {
+    uint64_t first = places[0] - m->globals, last = first + (uint64_t)(n * size) - 1;
+    if (last < (uint64_t)m->globals_size) {
+      first >>= m->unit_shift, last >>= m->unit_shift;
+      memset(at(marks) + first, 1, (size_t)(last - first + 1));
+      return;
+    }
+  }
+  EACH_LANE {
+    uint64_t place = places[i] - m->globals;
+    if (place >= (uint64_t)m->globals_size) continue;
+    char *to = at(marks) + (place >> m->unit_shift);
+    if (units <= 1) *to = 1;
+    else memset(to, 1, (size_t)units);
+  }
+}
+
 /* One access by `warps` neighbours, after `locate`: the number of lanes. */
 static long move(const Code *code, const Operand *operands, const Memory *m, long warp, long warps,
                  const uint8_t *lanes, const uint64_t *places) {
@@ -185,13 +206,6 @@ static long move(const Code *code, const Operand *operands, const Memory *m, lon
   }
   EACH_LANE count++;
   uint64_t marks = code->kind == LOAD ? m->read : m->written;
-  if (marks) {
-    int64_t units = elements * code->width >> m->unit_shift;
-    EACH_LANE {
-      uint64_t place = places[i] - m->globals;
-      if (place < (uint64_t)m->globals_size)
-        memset(at(marks) + (place >> m->unit_shift), 1, (size_t)(units ? units : 1));
-    }
-  }
+  if (marks) mark(m, marks, places, n, elements * code->width, lanes);
   return count;
 }
