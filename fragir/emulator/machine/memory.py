@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Arena
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
-from fragir.emulator.numbers.types import I64, UINT, Bools
+from fragir.emulator.numbers.types import I64, U64, UINT, Bools, every
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x0100_0000_0000
@@ -31,6 +31,11 @@ CLUSTER_SHIFT = 24
 GUARD = 4096
 ALIGNMENT = 256
 HEAP_GAP = 32  # what malloc's buffers are aligned to, and are apart at least
+
+
+_BASE = np.array(GLOBAL_BASE, np.uint64)
+#: What an address must have none of, by the bytes of an access.
+_REST = {size: np.array(size - 1, np.uint64) for size in (2, 4, 8, 16, 32)}
 
 
 class AccessFault(Exception):
@@ -66,6 +71,8 @@ class DeviceMemory:
         self.windowed = 0  # how many of them are constants and parameters
         self._end = 0
         self._starts: list[int] = []
+        #: By place and bytes of an access: its start, and the last offset from there.
+        self._rooms: dict[tuple[int, int], tuple[U64, U64]] = {}
         self._ends: list[int] = []
         self._heap = [-1, -1]
         self._fresh = 0
@@ -175,6 +182,7 @@ class DeviceMemory:
         """In place: planes beside this memory share the lists."""
         self._starts[:] = [b.start for b in self.places]
         self._ends[:] = [b.start + b.size for b in self.places]
+        self._rooms.clear()
 
     def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
         return self.globals.bytes[buffer.start : buffer.start + buffer.size]
@@ -183,13 +191,22 @@ class DeviceMemory:
 
     def locate_global(self, address: npt.NDArray[Any], size: int) -> I64:
         """Byte positions in the global arena of accesses of `size` bytes."""
-        at = (address - np.uint64(GLOBAL_BASE)).view(np.int64)
-        low, high = int(at.min()), int(at.max())
-        found = bisect_right(self._starts, low) - 1
-        if low < 0 or found < 0 or high + size > self._ends[found]:
+        offset = address - _BASE
+        at = offset.view(np.int64)
+        found = bisect_right(self._starts, at.item(0)) - 1
+        if found < 0 or not self._all_within(offset, found, size):
             self._refuse_global(address, at, size)
         self._check_alignment(address, size)
         return at
+
+    def _all_within(self, offset: npt.NDArray[np.uint64], place: int, size: int) -> bool:
+        """Whether `size` bytes from each offset lie in one place, in few numpy calls."""
+        room = self._ends[place] - self._starts[place] - size
+        known = self._rooms.get((place, size))
+        if known is None:
+            start = np.array(self._starts[place], np.uint64)
+            known = self._rooms[place, size] = start, np.array(max(room, 0), np.uint64)
+        return room >= 0 and every(offset - known[0] <= known[1])
 
     def rest_of_buffer(self, address: int, most: int) -> bytes:
         """What lies from a global address to the end of its buffer, at most so many bytes."""
@@ -230,7 +247,12 @@ class DeviceMemory:
         return f"{size} bytes at offset {at - near.start} of {near.name}, which has {near.size}"
 
     def _check_alignment(self, address: npt.NDArray[Any], size: int) -> None:
-        if size > 1 and int(np.bitwise_or.reduce(address, axis=None)) & (size - 1):
+        if size == 1:
+            return
+        rest = _REST.get(size)
+        if rest is None:
+            rest = np.array(size - 1, np.uint64)
+        if np.count_nonzero(address & rest.astype(address.dtype, copy=False)):
             index = int(np.flatnonzero(address & address.dtype.type(size - 1))[0])
             reason = f"an access of {size} bytes needs an address that is a multiple of {size}"
             raise AccessFault(reason, int(address.flat[index]), index, "misaligned")
