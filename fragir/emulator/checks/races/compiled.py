@@ -31,8 +31,8 @@ _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 class KnowledgePointers(ctypes.Structure):
     _fields_ = (
-        *((name, _POINTER) for name in ("floor", "warp_floor", "known")),
-        *((name, _NUMBER) for name in ("width", "lanes", "block")),
+        *((name, _POINTER) for name in ("floor", "warp_floor", "known", "own")),
+        *((name, _NUMBER) for name in ("width", "block")),
         ("owner_of", _POINTER),
         ("strengths", _POINTER),
         ("sites", _NUMBER),
@@ -100,7 +100,7 @@ class CompiledLedgers:
             _at(clocks.floor),
             _at(clocks.warp_floor),
         )
-        self._knowledge.lanes = clocks.lanes
+        self._knowledge.own = _at(clocks.own)
         self._knowledge.block = clocks.machine.warps_per_block * LANES
         self._knowledge.strengths, self._knowledge.sites = _at(strengths), len(strengths)
         pointers = self._shared

@@ -61,7 +61,7 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
     int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
     for (int64_t p = 0; p < parts; p++) {
       int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
-      s->read[index] = base | lane % k->lanes;
+      s->read[index] = base | k->own[lane];
       s->masks[index] = (uint32_t)1 << (lane & 31);
       s->read_time[place] = (int32_t)(base >> TIME);
     }
@@ -71,14 +71,14 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
     int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
     for (int64_t p = 0; p < parts; p++) {
       int64_t index = ((g->at[i] >> s->shift) + p) * s->columns + column;
-      if (s->read[index] != (base | lane % k->lanes))
+      if (s->read[index] != (base | k->own[lane]))
         s->masks[index] |= (uint32_t)1 << (lane & 31);
     }
   }
   if (!late) return;
   count = 0;
   for (int64_t i = 0; i < g->count; i++) {
-    int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane), own = lane % k->lanes;
+    int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane), own = k->own[lane];
     for (int64_t p = 0; p < parts; p++, count++) {
       int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
       int64_t before = s->before[count];
@@ -99,7 +99,7 @@ EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *
     for (int64_t p = 0; p < parts; p++) {
       int64_t rec = s->written[(g->at[i] >> s->shift) + p];
       if (rec >> TIME <= lowest || (base & rec & STRONG)) continue;
-      if (unknown(k, lane, lane % k->lanes, rec)) return BY_NUMPY;
+      if (unknown(k, lane, k->own[lane], rec)) return BY_NUMPY;
     }
   }
   s->pushed = 0;
@@ -110,7 +110,7 @@ EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *
 /* Whether a lane does not know one of the last reads of a place. */
 static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place, int64_t lane,
                         int64_t lowest, int64_t strong) {
-  int64_t own = lane % k->lanes;
+  int64_t own = k->own[lane];
   for (int64_t c = 0; c < s->columns; c++) {
     int64_t rec = s->read[place * s->columns + c];
     if (rec >> TIME <= lowest || (strong & rec)) continue;
@@ -134,7 +134,7 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
     for (int64_t p = 0; p < parts; p++) {
       int64_t place = (g->at[i] >> s->shift) + p, rec = s->written[place];
       int32_t time = s->read_time[place];
-      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, lane % k->lanes, rec))
+      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec))
         return BY_NUMPY;
       if (time > lowest && time > k->floor[lane] &&
           unknown_read(k, s, place, lane, lowest, strong))
@@ -144,10 +144,10 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
   }
   for (int64_t i = 0; i < g->count; i++)
     for (int64_t p = 0; p < parts; p++)
-      s->written[(g->at[i] >> s->shift) + p] = base | lane_of(g, i) % k->lanes;
+      s->written[(g->at[i] >> s->shift) + p] = base | k->own[lane_of(g, i)];
   for (int64_t i = 0; i < g->count && !single && !(result & OVERLAP); i++)
     for (int64_t p = 0; p < parts; p++)
-      if (s->written[(g->at[i] >> s->shift) + p] != (base | lane_of(g, i) % k->lanes))
+      if (s->written[(g->at[i] >> s->shift) + p] != (base | k->own[lane_of(g, i)]))
         result |= OVERLAP;
   if (strong) note_reads(k, s, g, base, lowest, single, 1);
   return result;
@@ -180,7 +180,7 @@ static inline int clashes(const Knowledge *k, const GlobalLedger *l, int kind, i
                           int64_t lane, int scope) {
   int32_t owner = l->owners[kind * l->rows + row], mine = k->owner_of[lane];
   if (!owner) return 0;
-  int64_t rec = l->records[kind * l->rows + row], own = lane % k->lanes;
+  int64_t rec = l->records[kind * l->rows + row], own = k->own[lane];
   if (owner == mine && !((rec ^ own) & WARP)) return 0;
   if (scope && both_strong(k, rec, own, owner == mine, scope)) return 0;
   return owner != mine || unknown(k, lane, own, rec);
@@ -210,14 +210,14 @@ EXPORT int fragir_global_read(const Knowledge *k, const GlobalLedger *l, const G
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++)
-      records[p] = base | lane % k->lanes, owners[p] = k->owner_of[lane];
+      records[p] = base | k->own[lane], owners[p] = k->owner_of[lane];
   }
   if (apart(g)) return result;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++)
       if (owners[p] != k->owner_of[lane]) {
-        far[p] = base | lane % k->lanes, far_owners[p] = k->owner_of[lane];
+        far[p] = base | k->own[lane], far_owners[p] = k->owner_of[lane];
         result = ELSEWHERE;
       }
   }
@@ -231,7 +231,7 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
   int32_t *owners = l->owners + WRITE_KIND * l->rows;
   int result = DONE;
   for (int64_t i = 0; i < g->count; i++) {
-    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i), own = lane % k->lanes;
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i), own = k->own[lane];
     if (row < 0) return BY_NUMPY;
     for (int64_t p = row; p < row + parts; p++) {
       for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
@@ -245,13 +245,13 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++)
-      records[p] = base | lane % k->lanes, owners[p] = k->owner_of[lane];
+      records[p] = base | k->own[lane], owners[p] = k->owner_of[lane];
   }
   if (apart(g)) return result;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++) {
-      int64_t differ = (records[p] ^ lane % k->lanes) & COLUMN;
+      int64_t differ = (records[p] ^ k->own[lane]) & COLUMN;
       int others = owners[p] != k->owner_of[lane];
       if (differ || others) result |= LANES_TOO;
       if (differ >> 5 || others) result |= OVERLAP;
@@ -306,9 +306,8 @@ static void sectors(const int64_t *at, int64_t count, int64_t size, int64_t *pai
 
 EXPORT int fragir_prices(const int64_t *at, const int64_t *lanes, int64_t first, int64_t count,
                          int64_t size, int shared, int64_t *found) {
-  int64_t group = BANKS * WORD / (size < WORD ? WORD : size); /* lanes that are served together */
-  if (group < 1) group = 1;
-  if (group > BANKS) group = BANKS;
+  int group = 5; /* 2^group lanes are served together */
+  while (group > 0 && (size << group) > BANKS * WORD) group--;
   for (int64_t i = 1; lanes && i < count; i++)
     if (lanes[i] <= lanes[i - 1]) return 0;
   found[0] = found[1] = found[2] = found[3] = 0;
@@ -316,8 +315,8 @@ EXPORT int fragir_prices(const int64_t *at, const int64_t *lanes, int64_t first,
     int64_t warp = (lanes ? lanes[i] : first + i) >> 5, paid = 0, needed = 0, end = i;
     if (shared) {
       while (end < count && (lanes ? lanes[end] : first + end) >> 5 == warp) {
-        int64_t start = end, part = (lanes ? lanes[end] : first + end) / group;
-        while (end < count && (lanes ? lanes[end] : first + end) / group == part) end++;
+        int64_t start = end, part = (lanes ? lanes[end] : first + end) >> group;
+        while (end < count && (lanes ? lanes[end] : first + end) >> group == part) end++;
         paid += passes(at + start, end - start, size);
         needed++;
       }

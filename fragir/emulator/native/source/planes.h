@@ -13,8 +13,8 @@
 typedef struct {
   const int32_t *floor, *warp_floor;
   const int32_t *known; /* [lane][column]; its first plane */
+  const int64_t *own;   /* the column of each lane */
   int64_t width;        /* columns */
-  int64_t lanes;        /* of a cluster */
   int64_t block;        /* lanes of a block */
   const int32_t *owner_of;
   const int8_t *strengths; /* of the instructions, the last for all others */
