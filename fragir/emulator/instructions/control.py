@@ -15,6 +15,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
+from fragir.emulator.numbers.types import every, some
 from fragir.emulator.program.entities import RESULTS, Routine
 from fragir.emulator.program.flow import targets
 from fragir.emulator.program.opcode import Opcode
@@ -31,9 +32,9 @@ def guarded(step: Step, row: Row, negated: bool) -> Step:
             lanes = ~lanes
         if mask is not None:
             lanes = lanes & mask
-        if lanes.all():
+        if every(lanes):
             step(sel, None)
-        elif lanes.any():
+        elif some(lanes):
             try:
                 step(sel, lanes)
             except AccessFault as fault:
@@ -94,9 +95,9 @@ class Control:
                 taken = ~taken
             if mask is not None:
                 taken = taken & mask
-            if not taken.any():
+            if not some(taken):
                 return after
-            if taken.all() if mask is None else (taken == mask).all():
+            if every(taken if mask is None else taken == mask):
                 return always(sel, mask)
             there = to | PARKED if backwards and scheduler.park(at, polling) else to
             self.write(sel, mask, np.where(taken, there, after))
@@ -112,9 +113,9 @@ class Control:
             if negated:
                 lanes = ~lanes
             inside = lanes if mask is None else lanes & mask
-            if not inside.any():
+            if not some(inside):
                 return after
-            if inside.all() if mask is None else (inside == mask).all():
+            if every(inside if mask is None else inside == mask):
                 return plain(sel, mask)
             self.write(sel, ~lanes if mask is None else ~lanes & mask, after)
             to = plain(sel, inside)
