@@ -254,8 +254,8 @@ class Decoder:
             else:
                 bits = value & ((1 << (8 * dtype.itemsize)) - 1)
                 scalar = np.array(bits, UINT[dtype.itemsize]).view(dtype)
-            found = np.broadcast_to(scalar, (self.machine.warps, LANES))
-            found = found.copy() if self.machine.warps <= FEW else found
+            shape = self.machine.warps, LANES
+            found = np.full(shape, scalar) if shape[0] <= FEW else np.broadcast_to(scalar, shape)
             self._constants[key] = found
         return found
 

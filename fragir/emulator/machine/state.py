@@ -139,7 +139,8 @@ class State:
         self.stack_top[...] = self.stack_base
         self.memory.shared.bytes[...] = 0
         for name, row in self._special.items():
-            row[...] = self._compute(name)
+            if not name.startswith("tid."):  # which no wave changes
+                row[...] = self._compute(name)
         for action in self.on_wave:
             action()
         for hook in self.hooks:
