@@ -1,6 +1,8 @@
 """Writes what numba-cuda makes of a few kernels into a folder."""
 
-# Installed in another environment than the one that checks types.
+# numba-cuda is installed in another environment than the one that checks types; what numba itself
+# says of these names is another thing's.
+# pyright: reportCallIssue=false, reportArgumentType=false, reportPrivateImportUsage=false
 # pyright: reportMissingImports=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportMissingParameterType=false
