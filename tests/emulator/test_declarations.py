@@ -75,7 +75,7 @@ def test_taken(module: str, body: str) -> None:
 def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that a machine may have, but not this one."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(DeviceMemory, "commit", refuse)

@@ -28,7 +28,7 @@ def arithmetic(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     name, kind = ins.opcode[0], ins.opcode[-1]
     form, register, packed = KINDS[kind]
     near = {"approx", "full"} & set(ins.opcode)
-    only(ins, name, kind, *ROUNDINGS, "ftz", "sat", "relu", *near)
+    only(ins, name, kind, *ROUNDINGS, "ftz", "sat", "relu", *sorted(near))
     stem = "fma" if name == "mad" else name
     how = modifiers(ins)
     if form != "f32":
