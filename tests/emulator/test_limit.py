@@ -18,6 +18,7 @@ from fragir import compiler
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, run
 from fragir.emulator.machine.watch import BEAT, Moment
+from fragir.emulator.native.library import library
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ENDLESS = f"""{HEAD}.visible .entry k(.param .u64 out) {{
@@ -198,3 +199,25 @@ def test_interrupt_leaves_the_files_alone(endless: Path) -> None:
     assert (process.returncode, err.strip()) == (130, "interrupted")
     assert np.load("out.npy")[0] == 0
     assert sorted(p.name for p in endless.iterdir() if p.suffix != ".cache") == ["k.ptx", "out.npy"]
+
+
+def test_a_long_computation_is_no_deadlock() -> None:
+    """Ten million turns without a store: more than the rounds that a polling loop is given."""
+    text = f"""{HEAD}.visible .entry k(.param .u64 out, .param .u32 turns) {{
+        .reg .pred %p; .reg .u32 %r<4>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [out]; ld.param.u32 %r2, [turns]; mov.u32 %r1, 0; mov.u32 %r3, 1;
+    L:  mad.lo.u32 %r3, %r3, 1664525, 1013904223; add.u32 %r1, %r1, 1;
+        setp.lt.u32 %p, %r1, %r2; @%p bra L;
+        st.global.u32 [%rd1], %r3; ret;
+    }}
+    """
+    turns = 10_000_000 if library() is not None else 10_000
+    out = np.zeros(1, np.uint32)
+    run(text, arguments=[out, turns])
+    factor, term, power, total = 1664525, 1013904223, turns, 1
+    while power:  # the turns of a linear generator by squaring
+        if power & 1:
+            total = (total * factor + term) % (1 << 32)
+        factor, term = factor * factor % (1 << 32), (factor + 1) * term % (1 << 32)
+        power >>= 1
+    assert int(out[0]) == total

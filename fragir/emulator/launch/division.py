@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.scheduler import Scheduler
 
 #: Seconds of computing before a launch is divided: some ten times what that costs.
-AFTER = 0.05
+AFTER = 0.1
 _TICK = 0.1  # seconds between two looks while others are waited for
 #: What a process tells on the board: blocks done, warp instructions, whether all is in vain.
 _DONE, _INSTRUCTIONS, _FAILED = range(3)

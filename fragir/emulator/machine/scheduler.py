@@ -31,6 +31,7 @@ from fragir.errors import FragirError
 
 BUDGET = 4096
 PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
+COMPUTING = 200_000  # the same where no loop polls: each of its lanes has computed all the time
 
 
 class Scheduler:
@@ -56,7 +57,7 @@ class Scheduler:
         self._straight_on = seed is None and trace is None
         self.trace = trace
         self._snapshot: tuple[int, int] | None = None
-        self._idle = 0
+        self._idle, self._polled = 0, False  # whether a loop that polls came round in this round
         self._at = 0
         self.divide: Divide | None = None
 
@@ -326,6 +327,7 @@ class Scheduler:
 
     def park(self, position: int, polls: bool) -> bool:
         """Whether the lanes that take the backward branch at `position` park."""
+        self._polled = self._polled or polls
         if polls:  # in another order a loop may come round before what it looks for has happened
             return not self.shuffle or self.machine.random.random() < 0.5
         taken = int(self.back_edges[position]) + 1
@@ -353,14 +355,15 @@ class Scheduler:
             machine.progress = False
             self._snapshot, self._idle = None, 0
         else:
-            self._idle += 1
+            self._idle += COMPUTING // PATIENCE if self._polled else 1
             state = self._state()
-            if state == self._snapshot or self._idle > PATIENCE or not held.any():
+            if state == self._snapshot or self._idle > COMPUTING or not held.any():
                 raise deadlock(self.machine, self.program)
             self._snapshot = state
         if not held.any() and int(key.min()) >= BLOCKED:
             raise deadlock(self.machine, self.program)
         key[held] &= ~(PARKED | WAITING)
+        self._polled = False
         return True
 
     def _state(self) -> tuple[int, int]:
