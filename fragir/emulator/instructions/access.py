@@ -8,7 +8,7 @@ import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
-from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, number_of, store
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.expressions import constant_or_none
@@ -134,7 +134,7 @@ def _load_known(targets: list[Row | None], values: Any, counted: Any) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         if mask is None:
-            lanes = LANES * (sel.stop - sel.start if is_slice(sel) else len(sel))
+            lanes = LANES * number_of(sel)
             for row, value in pairs:
                 row[sel] = value
         else:

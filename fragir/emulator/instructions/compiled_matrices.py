@@ -32,7 +32,7 @@ class NativeMatrices(ctypes.Structure):
         *((name, _POINTER) for name in ("file", "registers")),
         ("pitch", _LONG),
         ("parts", _POINTER),
-        *((name, _INT) for name in ("count", "per", "bits", "rows", "wide")),
+        *((name, _INT) for name in ("count", "bits", "rows", "wide")),
     ]
 
 
@@ -70,7 +70,6 @@ class CompiledMatrices:
             pitch=registers.file.shape[1] * 32,
             parts=self.parts.ctypes.data,
             count=fragment.count,
-            per=fragment.per,
             bits=fragment.bits,
             rows=op.rows,
             wide=row.dtype.itemsize == 8,

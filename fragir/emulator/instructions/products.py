@@ -15,7 +15,6 @@ from fragir.emulator.instructions.register_rows import (
     RegisterRows,
     operation,
     outputs,
-    plain_outputs,
     whole_warps,
 )
 from fragir.emulator.instructions.rules import needs
@@ -78,8 +77,7 @@ class _Products:
 
     def __init__(self, d: Decoder, group: list[tree.Instruction], op: Mma, vectors: Any) -> None:
         self.machine, self.op, self.count = d.machine, op, len(group)
-        self.result = plain_outputs(d, group, vectors[0], op.d.width)
-        self.write = outputs(d, group, vectors[0], op.d.width)
+        self.result, self.write = outputs(d, group, vectors[0], op.d.width)
         widths = (op.a.width, op.b.width, op.c.width)
         self.sources = {
             name: RegisterRows(d, group, vector, width)

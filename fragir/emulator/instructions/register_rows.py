@@ -100,22 +100,17 @@ class RegisterRows:
             self.file[self.index[:, :, None], sel] = parts
 
 
-def plain_outputs(d: Decoder, group: Any, vectors: Any, width: int) -> RegisterRows | None:
-    """The registers of results; None where some are `_`."""
-    if any(isinstance(e, tree.Sink) for v in vectors for e in v):
-        return None
-    for one, vector in zip(group, vectors, strict=True):
-        for element in vector:
-            if d.register(one, element).width != width:
-                raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
-    return RegisterRows(d, group, vectors, width)
-
-
-def outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Callable[[Any, Any], None]:
-    """A writer of results; `_` elements are left out."""
-    plain = plain_outputs(d, group, vectors, width)
-    if plain is not None:
-        return plain.write
+def outputs(
+    d: Decoder, group: Any, vectors: Any, width: int
+) -> tuple[RegisterRows | None, Callable[[Any, Any], None]]:
+    """The registers of results, None where some are `_`; and what writes to all but those."""
+    if not any(isinstance(e, tree.Sink) for v in vectors for e in v):
+        for one, vector in zip(group, vectors, strict=True):
+            for element in vector:
+                if d.register(one, element).width != width:
+                    raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
+        plain = RegisterRows(d, group, vectors, width)
+        return plain, plain.write
     rows = [
         [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
     ]
@@ -127,4 +122,4 @@ def outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Callable[[Any, 
                 if row is not None:
                     row[sel] = parts[i, n]
 
-    return write
+    return None, write

@@ -1,4 +1,4 @@
-"""mma, wmma, ldmatrix, stmatrix, movmatrix: what moves matrices, and the rows of them all."""
+"""ldmatrix, stmatrix, movmatrix, and the loads and stores of wmma: what moves matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fragir.emulator.instructions.register_rows import (
     RegisterRows,
     operation,
     outputs,
-    plain_outputs,
     whole_warps,
 )
 from fragir.emulator.instructions.rules import apart
@@ -67,8 +66,7 @@ def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     assert isinstance(op, Ldmatrix)
     place = d.place(ins, 1, d.space(ins))
     vector = _registers(d, ins, 0, op.r.count)
-    write = outputs(d, [ins], [vector], 32)
-    plain = plain_outputs(d, [ins], [vector], 32)
+    plain, write = outputs(d, [ins], [vector], 32)
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
     compiled = compiled_matrices(d.machine, op, place, plain)
 
@@ -177,7 +175,7 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
         machine.progress = True
 
     if load:
-        write = outputs(d, [ins], [vector], op.r.width)
+        _, write = outputs(d, [ins], [vector], op.r.width)
         return run_load
     registers = RegisterRows(d, [ins], [vector], op.r.width)
     return run_store

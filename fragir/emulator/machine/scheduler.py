@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from fragir.emulator.machine.code import BasicBlock, DecodedCode, contiguous, whole_warpgroups
-from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, is_slice
+from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, number_of
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
@@ -133,7 +133,7 @@ class Scheduler:
         try:
             while True:
                 block = self.blocks.get(at) or self.block(at)
-                width = self._width(sel)
+                width = number_of(sel)
                 if watch.left < width * block.size and self._divided(at, sel, mask):
                     return
                 block.runs += width
@@ -221,10 +221,6 @@ class Scheduler:
         if isinstance(run, StraightRun) and run.stopped is not None:
             return run.stopped
         return position
-
-    @staticmethod
-    def _width(sel: Any) -> int:
-        return sel.stop - sel.start if is_slice(sel) else len(sel)
 
     def _run_split(self, block: BasicBlock, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
         """A block with collective instructions for incomplete warps."""
@@ -409,7 +405,7 @@ class Scheduler:
 
     def _write_trace(self, at: int, block: BasicBlock, sel: Any, mask: Mask) -> None:
         assert self.trace is not None
-        lanes = 32 * self._width(sel) if mask is None else int(mask.sum())
+        lanes = 32 * number_of(sel) if mask is None else int(mask.sum())
         warps = np.arange(self.machine.warps)[sel]
         for position in range(at, min(block.end + 1, len(self.program.code))):
             if position == block.end and block.terminator is None:

@@ -105,16 +105,32 @@ def _operand(to: NativeOperand, source: Source, count: int, instructions: int) -
         rows = np.ascontiguousarray(source.rows[:count], np.int64)
         to.base = source.file.ctypes.data
         to.pitch = source.file.shape[1] * 32
-    seen: dict[bytes, int] = {}
-    slots = [seen.setdefault(column.tobytes(), len(seen)) for column in rows.T]
-    kept = _Kept(rows, np.array(slots, np.int32))
-    to.rows, to.slot, to.slots = kept.rows.ctypes.data, kept.slot.ctypes.data, len(seen)
+    kept = _Kept(rows, np.array(slots_of(rows), np.int32))
+    to.rows, to.slot = kept.rows.ctypes.data, kept.slot.ctypes.data
+    to.slots = int(kept.slot.max()) + 1
     return kept
 
 
+def ranges(outer: int, inner: int, jobs: int, products: int) -> list[tuple[int, int, int, int]]:
+    """How threads share `outer` times `inner` things: [first, last) of the one, then of the other.
+
+    The outer are cut where there are enough of them, else the inner. `products`: of an outer one.
+    """
+    if outer >= jobs:
+        split = pieces(outer, jobs, PRODUCTS_A_THREAD // products + 1)
+        return [(part.start, part.stop, 0, inner) for part in split]
+    split = pieces(inner, jobs, PRODUCTS_A_THREAD * inner // (products * outer) + 1)
+    return [(0, outer, part.start, part.stop) for part in split]
+
+
+def slots_of(rows: npt.NDArray[Any]) -> list[int]:
+    """Of each column of `[registers, instructions]`: equal numbers, from 0, for equal ones."""
+    seen: dict[bytes, int] = {}
+    return [seen.setdefault(column.tobytes(), len(seen)) for column in rows.T]
+
+
 def _run(jobs: int, parts: Sequence[Callable[[], int]]) -> None:
-    results = [parts[0]()] if len(parts) == 1 else side_by_side(jobs, parts)
-    if any(results):
+    if any(side_by_side(jobs, parts)):
         raise MemoryError
 
 
@@ -173,14 +189,9 @@ class CompiledMma:
             array = np.ascontiguousarray(word, np.uint32)
             alive.append(array)
             setattr(job, {"e": "e", "sfa": "scale_a", "sfb": "scale_b"}[name], array.ctypes.data)
-        at, count = ctypes.byref(job), self.instructions
-        if total >= jobs:
-            split = pieces(total, jobs, PRODUCTS_A_THREAD // self.products + 1)
-            ranges = [(part.start, part.stop, 0, count) for part in split]
-        else:
-            split = pieces(count, jobs, PRODUCTS_A_THREAD * count // (self.products * total) + 1)
-            ranges = [(0, total, part.start, part.stop) for part in split]
-        _run(jobs, [partial(self.function, at, *map(_LONG, one)) for one in ranges])
+        at = ctypes.byref(job)
+        parts = ranges(total, self.instructions, jobs, self.products)
+        _run(jobs, [partial(self.function, at, *map(_LONG, part)) for part in parts])
 
 
 class CompiledWgmma:
@@ -248,14 +259,8 @@ class CompiledWgmma:
         if a is not None:
             job.count_a = a.size // groups
         at = ctypes.byref(job)
-        if groups >= jobs:
-            split = pieces(groups, jobs, PRODUCTS_A_THREAD // self.products + 1)
-            ranges = [(part.start, part.stop, 0, 4) for part in split]
-        else:
-            split = pieces(4, jobs, 4 * PRODUCTS_A_THREAD // (self.products * groups) + 1)
-            ranges = [(0, groups, part.start, part.stop) for part in split]
         calls = [
             partial(self.function, at, _LONG(first), _LONG(last), *warps_of)
-            for first, last, *warps_of in ranges
+            for first, last, *warps_of in ranges(groups, 4, jobs, self.products)
         ]
         _run(jobs, calls)

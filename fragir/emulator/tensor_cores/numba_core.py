@@ -7,20 +7,16 @@ numba raises where it cannot. They cover floating point but f64, and integers of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.native.threads import pieces, side_by_side
+from fragir.emulator.native.threads import side_by_side
 from fragir.emulator.numbers.types import I64, U8, U32
-from fragir.emulator.tensor_cores.compiled import (
-    PRODUCTS_A_THREAD,
-    FileRows,
-    Source,
-)
+from fragir.emulator.tensor_cores.compiled import FileRows, Source, ranges, slots_of
 from fragir.emulator.tensor_cores.compiled_plans import (
     COLUMNS,
     CompiledPlan,
@@ -123,9 +119,8 @@ class _Plan:
 
 def _slots(rows: _Array) -> _Array:
     """Equal numbers where two instructions name the same registers; then how many there are."""
-    seen: dict[bytes, int] = {}
-    slots = [seen.setdefault(x.tobytes(), len(seen)) for x in rows.T]
-    return np.array([*slots, len(seen)], np.int64)
+    slots = slots_of(rows)
+    return np.array([*slots, max(slots) + 1], np.int64)
 
 
 def _compiled() -> tuple[Any, Any]:
@@ -193,7 +188,7 @@ class NumbaMma:
         if isinstance(warps, slice):
             warps = np.arange(warps.start, warps.stop, dtype=np.intp)
         chosen = _given(warps, np.int64)
-        total, count = len(chosen), self.instructions
+        total = len(chosen)
         files = _nothing(self.files)
         for name, array in (arrays or {}).items():
             shape = (-1, total, 32)
@@ -201,26 +196,13 @@ class NumbaMma:
                 array.reshape(shape) if name == "d" else _given(array, np.uint32).reshape(shape)
             )
         e = _given(words["e"] if "e" in words else np.zeros((1, 32)), np.uint32)
-
-        if total >= jobs:
-            split = pieces(total, jobs, PRODUCTS_A_THREAD // self.products + 1)
-            ranges = [(x.start, x.stop, 0, count) for x in split]
-        else:
-            split = pieces(count, jobs, PRODUCTS_A_THREAD * count // (self.products * total) + 1)
-            ranges = [(0, total, x.start, x.stop) for x in split]
-        _run(jobs, [partial(self._call, tuple(files), chosen, e, one) for one in ranges])
+        parts = ranges(total, self.instructions, jobs, self.products)
+        side_by_side(jobs, [partial(self._call, tuple(files), chosen, e, part) for part in parts])
 
 
 def _nothing(files: Sequence[_Array | None]) -> list[_Array]:
     """The files, and for those that come with a call something of the same type."""
     return [np.zeros((1, 1, 32), np.uint32) if x is None else x for x in files]
-
-
-def _run(jobs: int, parts: Sequence[Callable[[], None]]) -> None:
-    if len(parts) == 1:
-        parts[0]()
-    else:
-        side_by_side(jobs, parts)
 
 
 class NumbaWgmma:
@@ -297,12 +279,6 @@ class NumbaWgmma:
         left = right if a is None else _given(a.reshape(groups, -1), np.uint32)
         accumulates = _given(scale_d, np.uint8)
         words = _given(np.zeros((1, 128)) if e is None else e.reshape(groups, 128), np.uint32)
-
-        if groups >= jobs:
-            split = pieces(groups, jobs, PRODUCTS_A_THREAD // self.products + 1)
-            ranges = [(x.start, x.stop, 0, 4) for x in split]
-        else:
-            split = pieces(4, jobs, 4 * PRODUCTS_A_THREAD // (self.products * groups) + 1)
-            ranges = [(0, groups, x.start, x.stop) for x in split]
         given = (chosen, words, shared.reshape(-1), homes, (left, right), accumulates)
-        _run(jobs, [partial(self._call, *given, one) for one in ranges])
+        parts = ranges(groups, 4, jobs, self.products)
+        side_by_side(jobs, [partial(self._call, *given, part) for part in parts])

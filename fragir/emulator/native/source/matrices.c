@@ -18,8 +18,8 @@ typedef struct {
   uint32_t *file;          /* registers [register][warp][32] */
   const int64_t *registers;
   int64_t pitch;           /* words from register to register */
-  const int32_t *parts;    /* [per][count * 32]: units of the rows by registers */
-  int32_t count, per, bits;
+  const int32_t *parts;    /* [32 / bits][count * 32]: units of the rows by registers */
+  int32_t count, bits;
   int32_t rows;            /* addresses: of the lanes 0.. */
   int32_t wide;            /* addresses have 64 bits */
 } Matrices;
@@ -108,32 +108,33 @@ static int possible(const Matrices *m, const int64_t *warps, int64_t first, int6
 
 /* Warps `warps[0..count)`, or `first` and those behind it. 0: not possible, and nothing is done.
  * The bytes of the arena are little-endian, as the processor must be. */
-EXPORT int fragir_load_matrices(const Matrices *m, const int64_t *warps, int64_t first,
-                                int64_t count) {
+ALWAYS_INLINE int move(const Matrices *m, const int64_t *warps, int64_t first, int64_t count,
+                       const int loads) {
   int64_t at[LANES];
   uint8_t rows[LANES * ROW];
   if (!possible(m, warps, first, count)) return 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t warp = warp_of(warps, first, i);
     locate(m, warp, at);
-    for (int row = 0; row < m->rows; row++) memcpy(rows + row * ROW, m->shared + at[row], ROW);
-    if (m->bits == 16) load(m, warp, rows, 16);
-    else load(m, warp, rows, 8);
+    if (loads) {
+      for (int row = 0; row < m->rows; row++) memcpy(rows + row * ROW, m->shared + at[row], ROW);
+      if (m->bits == 16) load(m, warp, rows, 16);
+      else load(m, warp, rows, 8);
+    } else {
+      if (m->bits == 16) unload(m, warp, rows, 16);
+      else unload(m, warp, rows, 8);
+      for (int row = 0; row < m->rows; row++) memcpy(m->shared + at[row], rows + row * ROW, ROW);
+    }
   }
   return 1;
 }
 
+EXPORT int fragir_load_matrices(const Matrices *m, const int64_t *warps, int64_t first,
+                                int64_t count) {
+  return move(m, warps, first, count, 1);
+}
+
 EXPORT int fragir_store_matrices(const Matrices *m, const int64_t *warps, int64_t first,
                                  int64_t count) {
-  int64_t at[LANES];
-  uint8_t rows[LANES * ROW];
-  if (!possible(m, warps, first, count)) return 0;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t warp = warp_of(warps, first, i);
-    locate(m, warp, at);
-    if (m->bits == 16) unload(m, warp, rows, 16);
-    else unload(m, warp, rows, 8);
-    for (int row = 0; row < m->rows; row++) memcpy(m->shared + at[row], rows + row * ROW, ROW);
-  }
-  return 1;
+  return move(m, warps, first, count, 0);
 }
