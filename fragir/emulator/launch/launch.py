@@ -247,11 +247,11 @@ class Launch:
         if program.frames:
             machine.stack_base, local = stack_of(local, stack, machine.warps)
         heap = HEAP if "malloc" in program.externs else 0
+        undivided = cooperative or fragments or bool(checks) or asynchrony == "random"
+        undivided |= any(x is not None for x in (seed, trace, self.watch.seconds))
+        divides = divides and jobs > 1 and not undivided
+        divides = divides and not obstacle(program, warps=total * warps, clusters=total // size)
         try:
-            single = (seed, trace, None if asynchrony != "random" else 1, self.watch.seconds)
-            divides = divides and jobs > 1 and not (cooperative or fragments or checks)
-            divides = divides and all(each is None for each in single)
-            divides = divides and not obstacle(program, warps=total * warps, clusters=total // size)
             memory.commit(
                 machine.warps, self.wave, static + shared, local, size, heap, forks=divides
             )
