@@ -160,6 +160,8 @@ def codes(name: str, shape: tuple[int, ...], kind: str, rng: np.random.Generator
         case "near":  # exponents close together: many terms overlap and cancel
             field = rng.integers(middle - 2, middle + 1, shape).astype(np.uint32)
             return (raw & keep) | (field << np.uint32(place))
+        case "empty":  # nearly all outputs have zeros alone, or those and an addend
+            return np.where(rng.random(shape[-1:]) < 0.9, raw & np.uint32(1 << (bits - 1)), raw)
         case "zeros":
             return np.where(rng.random(shape) < 0.7, raw & np.uint32(1 << (bits - 1)), raw)
         case _:  # subnormals and the smallest normals
@@ -199,7 +201,7 @@ def test_parameters(row: tuple[str, str, str, int, int, int, Rounding]) -> None:
     assert [how.fraction, how.floor, how.step, how.rounding] == rest
 
 
-@pytest.mark.parametrize("kind", ["raw", "near", "zeros", "tiny"])
+@pytest.mark.parametrize("kind", ["raw", "near", "empty", "zeros", "tiny"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:3]))
 def test_random_vectors(row: tuple[str, str, str, int, int, int, Rounding], kind: str) -> None:
     name, element, accumulator, *_ = row
@@ -209,9 +211,10 @@ def test_random_vectors(row: tuple[str, str, str, int, int, int, Rounding], kind
     a, b = (codes(element, (depth, count), kind, rng) for _ in range(2))
     c = codes(accumulator, (count,), kind, rng)
     # Exponents of the addend near those of the products, where it matters.
-    if kind == "near" and accumulator == "f32":
+    if kind in ("near", "empty") and accumulator == "f32":
         field = rng.integers(120, 132, count).astype(np.uint32)
-        c = (c & np.uint32(0x807FFFFF)) | (field << np.uint32(23))
+        near = (c & np.uint32(0x807FFFFF)) | (field << np.uint32(23))
+        c = near if kind == "near" else np.where(c << np.uint32(1) == 0, c, near)
     result = dot(decode(element, a), decode(element, b), c, how)
     expected = [
         chain((element, element), a[:, j].tolist(), b[:, j].tolist(), int(c[j]), how)
@@ -392,6 +395,13 @@ class TestCraftedVectors:
         ones = decode("e4m3", np.full((32, 1), 0x3F, np.uint32))
         result = dot(ones, ones, np.zeros(1, np.uint32), how)
         assert float(result.view(np.float32)[0]) == 112.5
+
+    def test_sums_beyond_32_bits(self) -> None:
+        """Sixteen products just below 2^(F+2) fit in an int32, but not with the addend."""
+        most = 2 - 2.0**-10
+        for sign in (1, -1):
+            result = run(F32, "f16", [(sign * most, most)] * 16, sign * 1.5)
+            assert result == sign * (65.4375 + 2.0**-16)
 
     @pytest.mark.parametrize("code", [0x7FC00000, 0xFF800001, 0x7F800001])
     def test_nan_is_canonical(self, code: int) -> None:

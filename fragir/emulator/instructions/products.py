@@ -24,6 +24,7 @@ from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows
 from fragir.emulator.tensor_cores.cores import MmaCore, computed, decided, mma_core
+from fragir.emulator.tensor_cores.numpy_core import NumpyMma, numpy_core
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class _Products:
         }
         self.fixed, self.words = _extra(d, group[0], op)
         self.core: MmaCore | None = None
+        self.plain: NumpyMma | None = None
         self.chosen = False
         self.given = [name for name, rows in self.sources.items() if rows.rows is not None]
 
@@ -97,6 +99,8 @@ class _Products:
         result = self.result
         places["d"] = None if result is None else FileRows(result.file, result.index)
         self.core = mma_core(self.op, self.count, **places, **self.fixed)
+        if self.core is None and self.plain is None:
+            self.plain = numpy_core(self.op, **places)
         self.chosen = self.core is not None or decided(self.op)
 
     def run(self, sel: Any, mask: Mask) -> None:
@@ -108,9 +112,7 @@ class _Products:
         self.machine.report.statistics.mma += warps * self.count
         jobs = self.machine.jobs
         if self.core is None:
-            operands = [rows.read(sel) for rows in self.sources.values()]
-            options = {**self.fixed, **{name: word[None] for name, word in words.items()}}
-            self.write(sel, self.op.execute(*operands, jobs=jobs, **options))
+            self._by_numpy(sel, jobs, words)
             if not self.chosen:
                 computed(self.op, warps * self.count)
             return
@@ -122,6 +124,14 @@ class _Products:
         arrays["d"] = np.empty((d.count, self.count * warps, 32), d.dtype)
         self.core(sel, jobs, arrays, **words)
         self.write(sel, arrays["d"])
+
+    def _by_numpy(self, sel: Any, jobs: int, words: dict[str, Any]) -> None:
+        if self.plain is not None:
+            self.plain(sel, jobs)
+            return
+        operands = [rows.read(sel) for rows in self.sources.values()]
+        options = {**self.fixed, **{name: word[None] for name, word in words.items()}}
+        self.write(sel, self.op.execute(*operands, jobs=jobs, **options))
 
 
 def _extra(d: Decoder, ins: tree.Instruction, op: Mma) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -88,7 +88,10 @@ class FusedMma:
     def __call__(
         self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
-        left, right = spread(self.a.decode(a), self.b.decode(b), kept)
+        return self.add(*spread(self.a.decode(a), self.b.decode(b), kept), c)
+
+    def add(self, left: Values, right: Values, c: Codes) -> Codes:
+        """The same of elements decoded and spread."""
         if self.half_addend:
             c = ieee.half_values(c.astype(np.uint32)).view(np.uint32)
         return dot(

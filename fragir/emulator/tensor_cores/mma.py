@@ -20,7 +20,7 @@ from fragir.errors import FragirError
 # Products computed at once: large enough to hide numpy's overhead, small enough for the cache.
 _CHUNK = 1 << 19
 # Instances that a thread gets at least: with fewer, threads wait for Python's lock.
-_SHARED = 128
+SHARED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Mma(TensorOp):
         FragirError for a selector out of range.
         """
         plan = self.plan
-        if jobs > 1 and len(parts := pieces(a.shape[1], jobs, _SHARED)) > 1:
+        if jobs > 1 and len(parts := pieces(a.shape[1], jobs, SHARED)) > 1:
 
             def share(part: slice) -> RegisterWords:
                 options = {"e": e, "sfa": sfa, "sfb": sfb}

@@ -98,7 +98,7 @@ SCALED = (
 )
 def test_mma(monkeypatch: pytest.MonkeyPatch, mnemonic: str, target: str) -> None:
     """Shares of the instances, with metadata and scales, give what all at once give."""
-    monkeypatch.setattr(mma_module, "_SHARED", 2)
+    monkeypatch.setattr(mma_module, "SHARED", 2)
     op = tensor_instruction(tuple(mnemonic.split(".")), target)
     assert isinstance(op, Mma)
     rng = np.random.default_rng(0)
