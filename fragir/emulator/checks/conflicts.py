@@ -8,8 +8,9 @@ moved in sectors of 32 bytes. Both are remarks about an instruction, summed over
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.memory import Arena
     from fragir.emulator.program.program import Program
@@ -72,6 +74,22 @@ class Cost:
     )
 
 
+class CountsElsewhere(Protocol):
+    """What straight-line runs have cost (`compiled_runs.py`)."""
+
+    def collect(self) -> Iterable[tuple[Instruction, bool, int, int]]:
+        """Instructions, whether in shared memory, paid and needed since the last time."""
+        ...
+
+    def dearest(self, instruction: Instruction, shared: bool, excess: int, warp: int) -> None:
+        """What is known as the dearest access."""
+        ...
+
+    def forget(self) -> None:
+        """No access has been the dearest."""
+        ...
+
+
 class Conflicts(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
@@ -81,16 +99,25 @@ class Conflicts(Hooks):
         #: By instruction: whether it is looked at.
         self._counts: dict[int, bool] = {}
         self._apart = False  # whether another process adds up
+        #: Who has what straight-line runs have cost.
+        self.runs: CountsElsewhere | None = None
 
-    def on_access(self, access: Access) -> None:
-        ins = access.instruction
+    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
+        """Accesses."""
+        return bool(self.program.opcode(instruction).access)
+
+    def counts(self, ins: Instruction) -> bool:
+        """Whether an instruction is looked at: what goes through caches of its own is not."""
         counts = self._counts.get(id(ins))
-        if counts is None:  # what goes through caches of its own is not counted
+        if counts is None:
             words = ins.opcode
             counts = self.program.opcode(ins).bits != "fill"
             counts &= "param" not in words and "const" not in words
             self._counts[id(ins)] = counts
-        if not counts or access.space == "local":
+        return counts
+
+    def on_access(self, access: Access) -> None:
+        if not self.counts(access.instruction) or access.space == "local":
             return
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:
@@ -98,10 +125,7 @@ class Conflicts(Hooks):
 
     def _count(self, access: Access, arena: Arena, at: I64, lanes: I64) -> None:
         shared = arena is self.machine.memory.shared
-        key = (id(access.instruction), shared)
-        cost = self.costs.get(key)
-        if cost is None:
-            cost = self.costs[key] = Cost(access.instruction, shared)
+        cost = self._cost(access.instruction, shared)
         if self._prices is not None:
             found = self._prices.total(at, lanes, access.size, shared)
             if found is not None:
@@ -161,6 +185,21 @@ class Conflicts(Hooks):
             own = int((lanes.ravel() // LANES == warp).argmax()) % every.size
             detail = self._price(cost, access, pattern)[2]
             cost.worst = Worst(excess, thread, int(every[own]), detail)
+            if self.runs is not None:
+                self.runs.dearest(cost.instruction, cost.shared, excess, thread // LANES)
+
+    def _collect(self) -> None:
+        """Adds what straight-line runs have cost."""
+        for ins, shared, paid, needed in () if self.runs is None else self.runs.collect():
+            self._cost(ins, shared).paid += paid
+            self._cost(ins, shared).needed += needed
+
+    def _cost(self, ins: Instruction, shared: bool) -> Cost:
+        key = (id(ins), shared)
+        cost = self.costs.get(key)
+        if cost is None:
+            cost = self.costs[key] = Cost(ins, shared)
+        return cost
 
     def _base(self) -> int:
         """The number of the wave's first thread, counted through the grid, a warp having 32."""
@@ -170,6 +209,9 @@ class Conflicts(Hooks):
 
     def take(self) -> Costs:
         self._apart = True
+        self._collect()
+        if self.runs is not None:
+            self.runs.forget()
         taken = {key: (c.paid, c.needed, c.worst) for key, c in self.costs.items()}
         for cost in self.costs.values():
             cost.paid, cost.needed, cost.worst = 0, 0, NOTHING
@@ -178,9 +220,7 @@ class Conflicts(Hooks):
     def give(self, taken: Costs) -> None:
         instructions = {id(placed.ins): placed.ins for placed in self.program.code}
         for key, (paid, needed, worst) in taken.items():
-            cost = self.costs.get(key)
-            if cost is None:
-                cost = self.costs[key] = Cost(instructions[key[0]], key[1])
+            cost = self._cost(instructions[key[0]], key[1])
             cost.paid += paid
             cost.needed += needed
             if worst.beats(cost.worst):
@@ -191,6 +231,7 @@ class Conflicts(Hooks):
             self.conclude()
 
     def conclude(self) -> None:
+        self._collect()
         total = self.machine.report.statistics.conflicts
         total.clear()
         for cost in self.costs.values():

@@ -164,6 +164,12 @@ class Extents(Hooks):
 
         return run
 
+    def compiled(self, d: Decoder, instruction: tree.Instruction) -> bool:
+        """Accesses that it does not look at."""
+        return bool(self.program.opcode(instruction).access) and (
+            id(instruction) not in self._looked_at
+        )
+
     # -- running ---------------------------------------------------------------------------------
 
     def on_access(self, access: Access) -> None:

@@ -64,6 +64,16 @@ class Hooks(Observer):
         """Put something around a branch, call, ret, exit, bar or barrier (its guard included)."""
         return terminator
 
+    # -- straight-line runs ----------------------------------------------------------------------
+
+    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
+        """Whether `CompiledRuns` does all that this check does at an instruction.
+
+        It is asked, after `wrap`, of those that it has wrapped and of accesses and barriers that it
+        is told of.
+        """
+        return False
+
     # -- blocks in several processes -------------------------------------------------------------
 
     def take(self) -> Any:

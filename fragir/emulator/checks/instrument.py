@@ -26,21 +26,29 @@ def overriding(observers: Sequence[Observer], name: str) -> list[Hooks]:
     return [o for o in observers if isinstance(o, Hooks) and o.overrides(name)]
 
 
-def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
-    """A decoded step (without its guard) with everything that the checks want around it."""
+def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> tuple[Step, list[Hooks]]:
+    """A decoded step (without its guard) with everything that the checks want around it.
+
+    The checks are those that look at it.
+    """
     hooks = d.machine.hooks
+    asked: list[Hooks] = []
     if not hooks:
-        return step
+        return step, asked
     located: LocatedAccess | None = None
     if len(group) == 1:
         located = locate(d, group[0])
         d.shared_by_checks[id(group[0])] = located
-        step = _observe(d, group[0], step, overriding(hooks, "on_access"), located)
+        if d.program.opcode(group[0]).access:
+            asked += overriding(hooks, "on_access")
+            step = _observe(d, group[0], step, asked.copy(), located)
     for hook in overriding(hooks, "wrap"):
         if located is not None and isinstance(hook, Guarded):
             step, located = located.around(step), None  # a user's check may call it as it likes
-        step = hook.wrap(d, group, step)
-    return step if located is None else located.around(step)
+        plain, step = step, hook.wrap(d, group, step)
+        if step is not plain:
+            asked.append(hook)
+    return step if located is None else located.around(step), asked
 
 
 def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
@@ -85,7 +93,7 @@ def _observe(
 ) -> Step:
     """Tell `hooks` of the accesses of one instruction."""
     row = d.program.opcode(ins)
-    if not row.access or not hooks:
+    if not hooks:
         return step
     if row.bits in ("load fragment", "store fragment"):
         return _observe_fragment(d, ins, step, hooks)

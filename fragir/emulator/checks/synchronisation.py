@@ -89,6 +89,10 @@ class Synchronisation(Hooks):
     ) -> Terminator:
         return self.sites.during_barrier(instruction, terminator)
 
+    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
+        """Where everybody comes to one barrier of blocks."""
+        return self.program.opcode(instruction).ends == "barrier"
+
     def _at_cluster(self, lanes: I64) -> None:
         """All lanes of a warp must come to barrier.cluster.arrive.aligned by one instruction."""
         self.cluster_site[lanes] = self.sites.current

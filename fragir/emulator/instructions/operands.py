@@ -1,8 +1,4 @@
-"""Operands to rows.
-
-Operands become rows of the register files (views, no copies), literals become rows that are
-broadcast.
-"""
+"""Operands to rows: of the register files (views, no copies); literals are broadcast."""
 
 from __future__ import annotations
 
@@ -114,6 +110,7 @@ class Decoder:
         self._constants: dict[tuple[str, int], Row] = {}
         self.shared_by_checks: dict[int, Any] = {}  # of an instruction, by its identity
         self.wrapped: set[int] = set()  # instructions around which checks have put something
+        self.watched: dict[int, int] = {}  # by instruction: see `CompiledRuns.takes`
 
     @property
     def scope(self) -> Scope:

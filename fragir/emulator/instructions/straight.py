@@ -75,8 +75,15 @@ class StraightEncoder:
                     code.guard = d.guard(ins)
         except NoStraightCode:
             return None
+        if id(placed.ins) in d.watched:
+            for code in codes:
+                code.watched = at if code.kind >= native.LOAD else -1
         known = self.functions.numbers
         return codes if all(not c.function or c.function in known for c in codes) else None
+
+    def involved(self, at: int) -> int:
+        """The registers that checks look at where one of them is in doubt, as bits."""
+        return self.decoder.watched.get(id(self.decoder.program.code[at].ins), 0)
 
     def _is_ours(self, row: Opcode | None) -> bool:
         """A row that a user has registered decodes in another package."""

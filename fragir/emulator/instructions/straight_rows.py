@@ -36,6 +36,7 @@ class StraightDecoder(Decoder):
     def __init__(self, decoder: Decoder) -> None:
         super().__init__(decoder.program, decoder.machine, decoder.target_name, decoder.settings)
         self.wrapped = decoder.wrapped  # checks look at these: their steps have to run
+        self.watched = decoder.watched
         self._files = {
             width: (address_of(file), max(width // 8, 1))
             for width, file in self.machine.files.items()

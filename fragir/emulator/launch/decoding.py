@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.straight_blocks import StraightBlocks, StraightMaker, shape_of
-from fragir.emulator.machine.straight_templates import EncodedBlocks
+from fragir.emulator.machine.straight_templates import CheckedBlocks, EncodedBlocks
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.native.straight import functions
 from fragir.emulator.numbers.types import I64, among, distinct
@@ -30,6 +31,10 @@ from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
 from fragir.ptx.machines import nvidia
+
+if TYPE_CHECKING:
+    from fragir.emulator.checks.compiled_runs import CompiledRuns
+    from fragir.emulator.checks.hooks import Hooks
 
 
 class Decoding:
@@ -48,6 +53,7 @@ class Decoding:
         self.watch = watch
         self.watched = self._wgmma_registers()
         self.parting = overriding(machine.hooks, "alone")
+        self.runs = self._runs()
 
     def scheduler(self, seed: int | None, trace: TextIO | None) -> Scheduler:
         """Decodes the whole program; the scheduler that runs it."""
@@ -63,7 +69,22 @@ class Decoding:
         while at < count:
             with statement(program, program.code[at].ins):
                 at += self._decode_from(at, control, code)
+        if straight is not None:
+            straight.known = self._known_blocks()
         return scheduler
+
+    def _runs(self) -> CompiledRuns | None:
+        """What the checks leave to straight-line runs."""
+        if not self.machine.hooks or functions() is None:
+            return None
+        from fragir.emulator.checks.compiled_runs import CompiledRuns  # all checks
+
+        return CompiledRuns.of(self.machine, self.program)
+
+    def _look(self, at: int, asked: Sequence[Hooks]) -> None:
+        """Notes that checks look at an instruction."""
+        if asked and (self.runs is None or not self.runs.takes(self.decoder, at, asked)):
+            self.decoder.wrapped.add(id(self.program.code[at].ins))
 
     def _straight(self, polling: set[int]) -> StraightMaker | None:
         """What makes runs of instructions that no check has wrapped."""
@@ -77,16 +98,22 @@ class Decoding:
             touched = registers_of(self.decoder, list(ins.operands))
             return len(among(touched, self.watched)) > 0
 
-        known: object = EncodedBlocks()  # with checks, of this launch: others have wrapped others
-        if not self.machine.hooks:
-            known = self.program.analyses.setdefault(EncodedBlocks, known)
-        assert isinstance(known, EncodedBlocks)
-
-        def make(taken: I64, budget: int) -> StraightBlocks:
+        def build(known: EncodedBlocks, taken: I64, budget: int) -> StraightBlocks:
             encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
-            return StraightBlocks(self.machine, encoder, library, known, taken, budget)
+            return StraightBlocks(self.machine, encoder, library, known, taken, budget, self.runs)
 
-        return StraightMaker(make, known, shape_of(self.machine))
+        return StraightMaker(build, shape_of(self.machine))
+
+    def _known_blocks(self) -> EncodedBlocks:
+        """Blocks that earlier launches have looked through, and others will have."""
+        analyses, decoder = self.program.analyses, self.decoder
+        if not self.machine.hooks:
+            known = analyses.setdefault(EncodedBlocks, EncodedBlocks())
+            assert isinstance(known, EncodedBlocks)
+            return known
+        checked = analyses.setdefault(CheckedBlocks, CheckedBlocks())
+        assert isinstance(checked, CheckedBlocks)
+        return checked.of(decoder.wrapped, decoder.watched)
 
     def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:
         """Decode the instruction at a position and those that are fused with it: how many."""
@@ -95,13 +122,14 @@ class Decoding:
         ins = placed.ins
         row = program.opcode(ins)
         if row.ends:
-            terminator = plain = control.terminator(at)
+            terminator = control.terminator(at)
+            asked = list(overriding(machine.hooks, "on_barrier")) if row.ends != "branch" else []
             for hook in overriding(machine.hooks, "wrap_terminator"):
-                terminator = hook.wrap_terminator(decoder, ins, terminator)
+                plain, terminator = terminator, hook.wrap_terminator(decoder, ins, terminator)
+                if terminator is not plain:
+                    asked.append(hook)
             code.terminators[at] = terminator
-            told = row.ends != "branch" and overriding(machine.hooks, "on_barrier")
-            if terminator is not plain or told:
-                decoder.wrapped.add(id(ins))
+            self._look(at, asked)
             return 1
         if row.together:
             code.collectives[at] = needs(decoder, ins)
@@ -117,7 +145,7 @@ class Decoding:
                 and program.code[at + len(group)].scope is placed.scope
             ):
                 group.append(program.code[at + len(group)].ins)
-            step = instrument(decoder, group, mma_group(decoder, group))
+            step, _ = instrument(decoder, group, mma_group(decoder, group))
             code.steps[at] = self._watched(step, group)
             return len(group)
         code.steps[at] = self._step(control, at)
@@ -131,16 +159,15 @@ class Decoding:
         ins = placed.ins
         row = self.program.opcode(ins)
         plain = control.calls.end(ins) if row.bits == "results" else step_of(decoder, placed)
-        step = instrument(decoder, [ins], plain)
-        wrapped = step is not plain
+        step, asked = instrument(decoder, [ins], plain)
         if ins.guard is not None:
             holds = decoder.row(ins, ins.guard.register, "pred")
-            step = plain = guarded(step, holds, ins.guard.negated)
+            step = guarded(step, holds, ins.guard.negated)
             for hook in overriding(self.machine.hooks, "wrap_guard"):
-                step = hook.wrap_guard(decoder, ins, step)
-            wrapped |= step is not plain
-        if wrapped:
-            decoder.wrapped.add(id(ins))
+                plain, step = step, hook.wrap_guard(decoder, ins, step)
+                if step is not plain:
+                    asked.append(hook)
+        self._look(at, asked)
         return step if row.bits == "wgmma" else self._watched(step, [ins])
 
     def _watched(self, step: Step, group: list[tree.Instruction]) -> Step:

@@ -33,6 +33,7 @@ class StraightCode:
     space: int = 0
     width: int = 0
     signed: bool = False
+    watched: int = -1  # the row of what checks see of it; none: they do not look
     guard: RowOperand = NO_ROW
 
 
@@ -58,6 +59,32 @@ class Encodes(Protocol):
         """How the terminator at a position ends its block."""
         ...
 
+    def involved(self, at: int) -> int:
+        """The registers that checks look at where one of them is in doubt, as bits."""
+        ...
+
+
+class WatchesRuns(Protocol):
+    """The checks of a launch, which leave to calls of the library what they say nothing of."""
+
+    address: int  # of what it is told
+
+    def begin(self) -> None:
+        """Before a call that may access memory or pass a barrier."""
+        ...
+
+    def end(self) -> None:
+        """Behind it."""
+        ...
+
+    def doubt(self) -> int:
+        """The registers that are in doubt, as bits."""
+        ...
+
+
+#: Behind all instructions of any run.
+EVERYTHING = 1 << 62
+
 
 class Walking(NamedTuple):
     """The library's call and what it is told with each."""
@@ -66,6 +93,7 @@ class Walking(NamedTuple):
     walk: native.Walk
     address: int
     waits: Callable[[], int]  # whether accesses must look at more than a call does
+    watch: WatchesRuns | None  # who has to be asked and told
 
 
 @dataclass(eq=False)
@@ -77,6 +105,7 @@ class StraightRun:
     positions: list[int]
     steps: list[Step]
     accesses: bool  # whether some of them do
+    involved: list[int]  # what checks look at in each of them where it is in doubt
     keeps: Any
     stopped: int | None = None
 
@@ -94,8 +123,23 @@ class StraightRun:
         if mask is not None:
             mask = np.ascontiguousarray(mask)
             given = native.address_of(mask)
-        walking = self.walking
-        return walking.call(walking.address, first, count, listed, given, start, on)
+        walking, watch = self.walking, self.walking.watch
+        if watch is None or not (on or self.accesses):
+            return walking.call(walking.address, first, count, listed, given, start, on)
+        watch.begin()
+        try:
+            return walking.call(walking.address, first, count, listed, given, start, on)
+        finally:
+            watch.end()
+
+    def until(self, at: int) -> int:
+        """The first instruction from there on that checks must look at."""
+        watch = self.walking.watch
+        doubt = 0 if watch is None else watch.doubt()
+        if not doubt:
+            return EVERYTHING
+        found = (i for i in range(at, len(self.involved)) if self.involved[i] & doubt)
+        return next(found, EVERYTHING)
 
     def finish(self, sel: Any, mask: Mask, at: int) -> None:
         """What is left of this run: the instruction that a call stopped at, and all behind it."""
@@ -106,11 +150,12 @@ class StraightRun:
     def _from(self, sel: Any, mask: Mask, at: int) -> None:
         end, walking = len(self.steps), self.walking
         while at < end:
-            if self.accesses and walking.waits():
+            until = self.until(at)
+            if until == at or (self.accesses and walking.waits()):
                 self._by_step(sel, mask, at)
                 at += 1
                 continue
-            walking.walk.piece = self.number
+            walking.walk.piece, walking.walk.end = self.number, until
             at = self.go(sel, mask, at, 0)
             if at < end:
                 self._by_step(sel, mask, at)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,15 @@ from fragir.emulator.machine.footprints import Footprint
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.machine.state import State
-from fragir.emulator.machine.straight import Encodes, Ending, StraightCode, StraightRun, Walking
+from fragir.emulator.machine.straight import (
+    EVERYTHING,
+    Encodes,
+    Ending,
+    StraightCode,
+    StraightRun,
+    Walking,
+    WatchesRuns,
+)
 from fragir.emulator.machine.straight_templates import (
     EncodedBlock,
     EncodedBlocks,
@@ -33,7 +42,7 @@ from fragir.emulator.native.straight import NO_ROW, StraightFunctions
 #: code runs once. A visit of so many warps counts twice, and so on.
 WARM, MANY = 16, 32
 _ROOM = 64  # pieces that there is room for at first
-_NOWHERE = (native.OTHER, 0, 0, 0, -1, -1, -1, -1)  # a piece that is no block
+_NOWHERE = (native.OTHER, 0, 0, 0, 0, -1, -1, -1, -1)  # a piece that is no block
 
 
 def shape_of(machine: State) -> tuple[int, int, int]:
@@ -45,7 +54,7 @@ class StraightBlocks:
     """Turns blocks into runs, for one machine.
 
     `known`: blocks of earlier launches of the program, to which these are added. `taken`: backward
-    branches taken in this round, by position; `budget`: how many may be.
+    branches taken in this round, by position; `budget`: how many may be. `watch`: the checks.
     """
 
     def __init__(
@@ -56,8 +65,10 @@ class StraightBlocks:
         known: EncodedBlocks,
         taken: npt.NDArray[np.int64],
         budget: int,
+        watch: WatchesRuns | None = None,
     ) -> None:
         self.machine, self.encoder, self.functions = machine, encoder, functions
+        self.watch = watch
         self.known, self.shape = known, shape_of(machine)
         self.bases = {width: native.address_of(file) for width, file in machine.files.items()}
         self.totals: npt.NDArray[np.int64] = np.zeros(8, np.int64)  # bytes loaded, then stored
@@ -65,13 +76,18 @@ class StraightBlocks:
         self.runs: npt.NDArray[np.int64] = np.zeros(_ROOM, np.int64)
         #: By piece: its block where it is one.
         self.blocks: list[BasicBlock | None] = []
+        #: By piece: the registers that checks look at where one is in doubt, and whether one is.
+        self._involved: list[int] = []
+        self._held: list[bool] = []
+        self._doubt = 0
         self._starts: dict[int, int] = {}  # position -> the piece that is the block there
         self._seen_stores = 0
         self._footprint: Footprint | None = None
         self._memory, self._keeps = self._describe_memory()
         walk = native.Walk(budget=budget, taken=native.address_of(taken))
         walk.memory = native.address_of(self._memory)
-        self.walking = Walking(functions.call, walk, ctypes.addressof(walk), self._waits)
+        walk.end, walk.checks = EVERYTHING, 0 if watch is None else watch.address
+        self.walking = Walking(functions.call, walk, ctypes.addressof(walk), self._waits, watch)
         self._keeps.append(taken)
         self._tell_places()
 
@@ -121,12 +137,22 @@ class StraightBlocks:
         waits = self._waits()
         if waits and run.accesses:
             return self._block(run.number), 0, left
+        held = self.watch is not None and self._holds(self.watch.doubt(), run.number)
         walk.left, walk.others, walk.piece = left, others, run.number
+        walk.end = run.until(0) if held else EVERYTHING
         walk.whole = (
             mask is None and is_slice(sel) and sel.start == 0 and sel.stop == machine.resident
         )
-        at = run.go(sel, mask, 0, 0 if waits else 1)
+        at = run.go(sel, mask, 0, 0 if waits or held else 1)
         return self._block(walk.piece), at, walk.left
+
+    def _holds(self, doubt: int, number: int) -> bool:
+        """Whether checks must look at registers of a piece; says so of all pieces."""
+        if doubt != self._doubt:
+            self._doubt = doubt
+            self._held = [involved & doubt != 0 for involved in self._involved]
+            self.pieces["held"][: len(self._held)] = self._held
+        return self._held[number]
 
     def _block(self, number: int) -> BasicBlock:
         found = self.blocks[number]
@@ -189,12 +215,14 @@ class StraightBlocks:
         """Says how a piece ends, and who comes to it."""
         self.blocks[number] = block
         self._starts[block.start] = number
+        if block.terminator is not None:
+            self._involve(number, self.encoder.involved(block.end))
         after = block.end + (block.terminator is not None)
         self._keeps.append(ending)
         starts = self._starts
         self.pieces[number] = (
             *self.pieces[number].item()[:4],
-            *(ending.kind, block.end, block.size, block.collective),
+            *(ending.kind, block.end, block.size, block.collective, self._held[number]),
             *(starts.get(after, -1), starts.get(ending.to, -1), after, ending.to),
             ending.row.fields,
         )
@@ -221,7 +249,17 @@ class StraightBlocks:
         places = [native.address_of(array) for array in (encoded.codes, encoded.operands)]
         counts = (len(encoded.codes), len(steps))
         self.pieces[number] = (*places, *counts, *_NOWHERE, NO_ROW.fields)
-        return StraightRun(self.walking, number, positions, steps, encoded.accesses, encoded)
+        involved = [self.encoder.involved(at) for at in positions] if self.watch else []
+        self._involved.append(0)
+        self._held.append(False)
+        for each in involved:
+            self._involve(number, each)
+        accesses = encoded.accesses
+        return StraightRun(self.walking, number, positions, steps, accesses, involved, encoded)
+
+    def _involve(self, number: int, registers: int) -> None:
+        self._involved[number] |= registers
+        self._held[number] = self._involved[number] & self._doubt != 0
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -250,15 +288,20 @@ class StraightBlocks:
         return np.array([row], native.MEMORY), arrays
 
 
-class StraightMaker(NamedTuple):
+@dataclass(slots=True)
+class StraightMaker:
     """Makes the runs of a launch once there is use for them.
 
-    `make` takes the backward branches by position, and how many may be taken in one round.
+    `build` takes blocks of earlier launches, the backward branches by position, and how many may be
+    taken in one round. `known` are those blocks, once all is decoded.
     """
 
-    make: Callable[[npt.NDArray[np.int64], int], StraightBlocks]
-    known: EncodedBlocks
+    build: Callable[[EncodedBlocks, npt.NDArray[np.int64], int], StraightBlocks]
     shape: tuple[int, int, int]
+    known: EncodedBlocks = field(default_factory=EncodedBlocks)
+
+    def make(self, taken: npt.NDArray[np.int64], budget: int) -> StraightBlocks:
+        return self.build(self.known, taken, budget)
 
     def knows(self, start: int) -> bool:
         """Whether an earlier launch has looked through the block there."""

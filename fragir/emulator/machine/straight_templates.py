@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -73,6 +73,7 @@ def encode_run(
                 code.space,
                 code.width,
                 code.signed,
+                code.watched,
                 _signed(code.immediate),
                 code.guard.fields,
                 code.out.fields,
@@ -128,6 +129,25 @@ class EncodedBlock:
 
 class EncodedBlocks(dict[tuple[int, ...], EncodedBlock]):
     """Blocks of a program by where they begin and the shape of the launch."""
+
+
+class CheckedBlocks:
+    """The blocks of a program by what checks look at: most launches with checks have the same."""
+
+    KEPT = 8
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[frozenset[int], frozenset[int]], EncodedBlocks] = {}
+
+    def of(self, wrapped: Iterable[int], watched: Iterable[int]) -> EncodedBlocks:
+        """Those of launches in which checks look at these instructions (`Decoder`)."""
+        key = frozenset(wrapped), frozenset(watched)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) == self.KEPT:
+                del self._known[next(iter(self._known))]
+            found = self._known[key] = EncodedBlocks()
+        return found
 
 
 def _signed(value: int) -> int:

@@ -24,6 +24,7 @@ from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.hooks import Hooks, preceded
+from fragir.emulator.checks.located import address_of, located
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Copy, Transfer
+
+#: What is looked at by steps of its own, whatever is in doubt.
+_ELSEWHERE = (
+    *("results", "store later", "fill", "load fragment", "store fragment", "atomic", "matrix"),
+    *("wgmma", "mbarrier", "new mbarrier", "copy", "bulk copy"),
+)
 
 
 class Definedness(Hooks):
@@ -103,6 +110,22 @@ class Definedness(Hooks):
             before += self.uses.checks(instruction, each.read, what)
             before += self.undefined.clear(each.written)
         return preceded(before, terminator)
+
+    def compiled(self, d: Decoder, instruction: tree.Instruction) -> bool:
+        """What does nothing where no register involved is in doubt, and no byte that is loaded."""
+        row = d.program.opcode(instruction)
+        if row.bits == "shuffle":
+            return self._among_all(d, instruction)
+        if row.bits in ("load", "store"):
+            place = d.place(instruction, address_of(instruction), d.space(instruction))
+            return place.space != "generic" and located(d, instruction) is not None
+        return row.ends != "call" and row.bits not in _ELSEWHERE
+
+    def involved(self, instruction: tree.Instruction) -> int:
+        """Those of an instruction's registers that are followed, as bits."""
+        each = self.flow.of(instruction)
+        guard = () if each.guard is None else (each.guard,)
+        return self.undefined.bits((*each.read, *each.written, *each.addresses, *guard))
 
     def _arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         _, name, _ = split_call(ins)
@@ -178,8 +201,7 @@ class Definedness(Hooks):
         step = self.shuffles.step(d, ins, out, row, name)
         involved = self.undefined.bits([*moved, each.written[0]])
         look = self.undefined.settle(each.written[:1])
-        members = d.literal(ins, d.count(ins) - 1)
-        whole = members is not None and ~members & 0xFFFFFFFF == 0
+        whole = self._among_all(d, ins)
 
         def run(sel: Any, mask: Mask) -> None:
             if whole and mask is None and not self.undefined.doubtful & involved:
@@ -188,3 +210,9 @@ class Definedness(Hooks):
             look()
 
         return [*steps, run, *self.undefined.clear(each.written[1:])]
+
+    @staticmethod
+    def _among_all(d: Decoder, ins: tree.Instruction) -> bool:
+        """Whether a shuffle names all lanes."""
+        members = d.literal(ins, d.count(ins) - 1)
+        return members is not None and ~members & 0xFFFFFFFF == 0

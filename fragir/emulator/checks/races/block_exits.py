@@ -61,7 +61,7 @@ class BlockExits:
             first, end = block * stride >> shared.shift, (block + 1) * stride >> shared.shift
             at = np.arange(first, end)
             mine = lanes[0] % clocks.lanes // per
-            self._exits(block, known[0], at, shared.read[first:end, -1], mine, per)
+            self._exits(block, known[0], at, shared.read[-1, first:end], mine, per)
             self._exits(block, known[0], at, shared.written[first:end], mine, per)
             there = [(p, r) for (p, _), r in self._remote.items() if p // stride == block]
             if there:

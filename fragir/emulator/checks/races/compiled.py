@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What the functions give: see planes.h.
 BY_NUMPY, OVERLAP, LANES_TOO, PUSHED, LOGGED, ELSEWHERE = 1, 2, 4, 8, 16, 32
+#: Places of one lane in an access of a straight-line run: bytes.
+LARGEST = 32
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 
@@ -36,6 +38,9 @@ class KnowledgePointers(ctypes.Structure):
         ("owner_of", _POINTER),
         ("strengths", _POINTER),
         ("sites", _NUMBER),
+        ("entire", _NUMBER),
+        *((name, _POINTER) for name in ("old", "old_owners")),
+        ("old_room", _NUMBER),
     )
 
 
@@ -56,10 +61,10 @@ class SharedPointers(ctypes.Structure):
                 *("slot_of", "block_of"),
             )
         ),
-        *((name, _NUMBER) for name in ("columns", "shift", "stride", "alone")),
+        *((name, _NUMBER) for name in ("columns", "places", "shift", "stride", "alone")),
         *((name, _POINTER) for name in ("before", "pushed_places", "pushed_records")),
         *((name, _POINTER) for name in ("before_masks", "pushed_masks")),
-        ("pushed", _NUMBER),
+        *((name, _NUMBER) for name in ("pushed", "room")),
     )
 
 
@@ -70,6 +75,7 @@ class GlobalPointers(ctypes.Structure):
         ("rows", _NUMBER),
         ("table", _POINTER),
         *((name, _NUMBER) for name in ("start", "size", "shift", "page_shift")),
+        *((name, _NUMBER) for name in ("noted", "copied")),
     )
 
 
@@ -91,6 +97,7 @@ class CompiledLedgers:
         self._own: list[npt.NDArray[Any]] = [shared.slot_of, shared.block_of, strengths]
         self._known: npt.NDArray[np.int32] | None = None
         self._owner_of: I32 | None = None
+        self._old: tuple[I64, I32] | None = None
         self._knowledge, self._group, self._shared = (
             KnowledgePointers(),
             GroupPointers(),
@@ -106,7 +113,8 @@ class CompiledLedgers:
         pointers = self._shared
         for name in ("written", "read", "masks", "read_time", "slot_of", "block_of"):
             setattr(pointers, name, _at(getattr(shared, name)))
-        pointers.columns, pointers.shift = shared.columns, shared.shift
+        pointers.columns, pointers.places = shared.columns, len(shared.written)
+        pointers.shift = shared.shift
         pointers.stride, pointers.alone = max(shared.stride, 1), int(shared.alone)
         self._room(1024)
         self._ledgers: dict[int, tuple[Ledger, I64, GlobalPointers]] = {}
@@ -126,9 +134,45 @@ class CompiledLedgers:
         function.argtypes, function.restype = arguments, ctypes.c_int
         return function
 
+    # -- for straight-line runs --------------------------------------------------------------------
+
+    def addresses(self) -> tuple[int, int]:
+        """Of what is known of whom, and of the ledger of shared memory."""
+        return ctypes.addressof(self._knowledge), ctypes.addressof(self._shared)
+
+    def begin(self, owner_of: I32) -> None:
+        """Before accesses that are done wholly, or not at all."""
+        clocks, knowledge = self.clocks, self._knowledge
+        if self._known is not clocks.known:
+            self._known = clocks.known
+            knowledge.known, knowledge.width = _at(clocks.known), clocks.width
+        if self._owner_of is not owner_of:
+            self._owner_of, knowledge.owner_of = owner_of, _at(owner_of)
+        if self._old is None:
+            places = self.clocks.machine.warps * LANES * LARGEST
+            self._room(max(places, self._shared.room))
+            self._old = np.empty(places, np.int64), np.empty(places, np.int32)
+            knowledge.old, knowledge.old_owners = (_at(array) for array in self._old)
+            knowledge.old_room = places
+        self._shared.pushed, self._shared.logged = 0, _at(self.shared.log.logged)
+        knowledge.entire = 1
+
+    def end(self) -> None:
+        """Behind them."""
+        self._knowledge.entire = 0
+        if self._shared.pushed:
+            self._keep_pushed()
+
+    def _keep_pushed(self) -> None:
+        """Puts the reads that were pushed out into the log."""
+        count: int = self._shared.pushed
+        places, records, masks = self._pushed
+        some = places[:count].copy(), records[:count].copy(), masks[:count].copy()
+        self.shared.log.push(*some, self.clocks.lowest)
+
     def _room(self, places: int) -> None:
         """Arrays for what a call remembers of every place that it accesses."""
-        self._capacity = places
+        self._shared.room = places
         self._before: I64 = np.empty(places, np.int64)
         self._before_masks: U32 = np.empty(places, np.uint32)
         self._pushed: tuple[I64, I64, U32] = (
@@ -163,16 +207,13 @@ class CompiledLedgers:
         """A read of shared memory; whether that was all."""
         shared, clocks = self.shared, self.clocks
         alive = self._prepare(group, size)
-        if len(group.at) * max(size >> shared.shift, 1) > self._capacity:
+        if len(group.at) * max(size >> shared.shift, 1) > self._shared.room:
             self._room(2 * len(group.at) * max(size >> shared.shift, 1))
         base = record(clocks.now, 0, site, strong)
         found: int = self._read(self._k, self._s, self._g, base, clocks.lowest)
         del alive
         if found == PUSHED:
-            count: int = self._shared.pushed
-            places, records, masks = self._pushed
-            some = places[:count].copy(), records[:count].copy(), masks[:count].copy()
-            shared.log.push(*some, clocks.lowest)
+            self._keep_pushed()
         return found != BY_NUMPY
 
     def write(self, site: int, group: AccessGroup, size: int, strong: bool, time: int) -> int:
@@ -191,12 +232,7 @@ class CompiledLedgers:
         known = self._ledgers.get(id(ledger))
         if known is None or known[1] is not ledger.records:
             pointers = GlobalPointers()
-            pointers.records, pointers.owners = _at(ledger.records), _at(ledger.owners)
-            pointers.rows = ledger.records.shape[1]
-            pointers.table = None if ledger.table is None else _at(ledger.table)
-            pointers.start, pointers.size = ledger.start, ledger.size
-            pointers.shift = ledger.shift
-            pointers.page_shift = PAGE_SHIFT
+            describe(ledger, pointers)
             known = self._ledgers[id(ledger)] = ledger, ledger.records, pointers
         return ctypes.byref(known[2])
 
@@ -230,6 +266,15 @@ class CompiledLedgers:
             ledger.noted[READ_ELSEWHERE] = True
             found -= ELSEWHERE
         return found
+
+
+def describe(ledger: Ledger, pointers: GlobalPointers) -> None:
+    """Tells where a ledger lies; what has been noted is told with each call."""
+    pointers.records, pointers.owners = _at(ledger.records), _at(ledger.owners)
+    pointers.rows = ledger.records.shape[1]
+    pointers.table = None if ledger.table is None else _at(ledger.table)
+    pointers.start, pointers.size = ledger.start, ledger.size
+    pointers.shift, pointers.page_shift = ledger.shift, PAGE_SHIFT
 
 
 def compiled_ledgers(

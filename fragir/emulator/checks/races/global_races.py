@@ -99,7 +99,7 @@ class GlobalRaces:
     ) -> bool:
         """The common case by the compiled core; whether that was all."""
         assert self.compiled is not None
-        if kind == "load" and ledger.written and self._through_cache(site):
+        if kind == "load" and ledger.written and self.through_cache(site):
             return False
         plain = kind == "store" and not scope and self.updates.loads
         owner_of = self.places.owner_of
@@ -138,7 +138,7 @@ class GlobalRaces:
         scope: int,
     ) -> None:
         if ledger.written:
-            if self._through_cache(site):
+            if self.through_cache(site):
                 self._read_only(site, ledger, rows, part.lanes)
             elif clash := self.places.clash(ledger, WRITE, rows, part, mine, owner, scope):
                 self._suspect(site, part.lanes, ledger, clash, "load")
@@ -174,7 +174,7 @@ class GlobalRaces:
         for one in lost:
             self._lost(site, ledger, who, one)
 
-    def _through_cache(self, site: int) -> bool:
+    def through_cache(self, site: int) -> bool:
         """Whether a load may see what was in memory before."""
         return self.sites.row(site).read_only or "nc" in self.sites.instruction(site).opcode
 

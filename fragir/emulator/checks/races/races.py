@@ -234,6 +234,21 @@ class Races(Hooks):
             return self._after(step, self.told.tell)
         return step
 
+    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
+        """Barriers of blocks, and plain accesses where the last record of a place says all."""
+        row = d.program.opcode(instruction)
+        if row.ends:
+            return row.ends == "barrier" and self.machine.cluster_size == 1
+        if row.access not in ("load", "store") or row.together:
+            return False
+        if strength(row, instruction.opcode) or self.shared.compiled is None:
+            return False
+        if d.space(instruction) != "shared":
+            return True
+        if row.access == "load":
+            return not self.shared.strong_writes
+        return not self.shared_places.chunk_read.shape[1]
+
     def _after(self, step: Step, action: Any) -> Step:
         ids = self.machine.lane_ids
 

@@ -45,8 +45,9 @@ class SharedPlaces:
         self.columns = self.warps + 1 if self.apart else 2
         if not self.apart:
             self.slot_of[...] = 0
-        self.read: I64 = np.zeros((places, self.columns), np.int64)
-        self.masks: U32 = np.zeros((places, self.columns), np.uint32)
+        #: By column and place: what a warp reads together mostly lies together.
+        self.read: I64 = np.zeros((self.columns, places), np.int64)
+        self.masks: U32 = np.zeros((self.columns, places), np.uint32)
         self.read_time: I32 = np.zeros(places, np.int32)
         slots = self.warps // WARPGROUP + 1 if asynchronous else 0
         self.chunk_read: I64 = np.zeros((-(-count // CHUNK), slots), np.int64)
@@ -90,7 +91,7 @@ class SharedPlaces:
 
         `settled`: all that has been read there is, for certain.
         """
-        index = places * self.columns + self.slots(group)[:, None]
+        index = self.slots(group)[:, None] * len(self.written) + places
         read, masks = self.read.reshape(-1), self.masks.reshape(-1)
         before: Any = None
         masks_before: Any = None

@@ -164,7 +164,7 @@ class SharedRaces:
         late = shared.read_time[places] > clocks.lowest
         if not late.any():
             return
-        recs = shared.read[places[late]]
+        recs = shared.read[:, places[late]].T
         lanes = np.broadcast_to(who[late][:, None], recs.shape)
         bad = (recs & STRONG != 0) & self._writes(site_of(recs)) & clocks.unordered(lanes, recs)
         if bad.any():
@@ -221,7 +221,7 @@ class SharedRaces:
             and int(times.max()) > clocks.lowest
             and (late := times > clocks.floor[who]).any()
         ):
-            recs = shared.read[places[late]]
+            recs = shared.read[:, places[late]].T
             open_ = recs >> TIME_SHIFT > clocks.lowest
             if strong:
                 open_ &= recs & STRONG == 0
@@ -251,7 +251,7 @@ class SharedRaces:
     def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
         """`recs` `[access, slot]`: the last reads of places, each for the lanes of its mask."""
         row, slot = np.nonzero(late)
-        masks, found = self.places.masks[places[row], slot], recs[row, slot]
+        masks, found = self.places.masks[slot, places[row]], recs[row, slot]
         several = masks & (masks - np.uint32(1)) != 0
         entry = np.flatnonzero(~several)
         found_all = found[entry]

@@ -2,11 +2,7 @@
 
 #include "planes.h"
 
-#define COLUMN ((int64_t)0xFFFF)
-#define WARP (COLUMN >> 5 << 5)
-#define STRONG ((int64_t)1 << 32)
-
-enum { TIME = 33, SITE = 16, WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
+enum { WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
 enum { BLOCK_SCOPE = 1, CLUSTER_SCOPE = 2, DEVICE_SCOPE = 3 };
 
 static inline int64_t lane_of(const Group *g, int64_t i) {
@@ -51,7 +47,7 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
   for (int64_t i = 0; i < g->count && !settled; i++) {
     int64_t column = slot(s, g->at[i], lane_of(g, i));
     for (int64_t p = 0; p < parts; p++, count++) {
-      int64_t index = ((g->at[i] >> s->shift) + p) * s->columns + column;
+      int64_t index = column * s->places + (g->at[i] >> s->shift) + p;
       s->before[count] = s->read[index];
       s->before_masks[count] = s->masks[index];
       late |= s->before[count] >> TIME > lowest;
@@ -60,7 +56,7 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
   for (int64_t i = 0; i < g->count; i++) {
     int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
     for (int64_t p = 0; p < parts; p++) {
-      int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
+      int64_t place = (g->at[i] >> s->shift) + p, index = column * s->places + place;
       s->read[index] = base | k->own[lane];
       s->masks[index] = (uint32_t)1 << (lane & 31);
       s->read_time[place] = (int32_t)(base >> TIME);
@@ -70,7 +66,7 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
   for (int64_t i = 0; i < g->count && !single; i++) { /* several lanes read one place together */
     int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
     for (int64_t p = 0; p < parts; p++) {
-      int64_t index = ((g->at[i] >> s->shift) + p) * s->columns + column;
+      int64_t index = column * s->places + (g->at[i] >> s->shift) + p;
       if (s->read[index] != (base | k->own[lane]))
         s->masks[index] |= (uint32_t)1 << (lane & 31);
     }
@@ -80,7 +76,7 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
   for (int64_t i = 0; i < g->count; i++) {
     int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane), own = k->own[lane];
     for (int64_t p = 0; p < parts; p++, count++) {
-      int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
+      int64_t place = (g->at[i] >> s->shift) + p, index = column * s->places + place;
       int64_t before = s->before[count];
       if (before >> TIME <= lowest || s->read[index] != (base | own)) continue;
       if (!((before ^ own) & WARP) && !(s->before_masks[count] & ~s->masks[index])) continue;
@@ -94,6 +90,8 @@ static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int6
 EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
                               int64_t lowest) {
   int64_t parts = parts_of(g->size, s->shift);
+  if (!k->entire) s->pushed = 0;
+  if (s->pushed + parts * g->count > s->room) return BY_NUMPY;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t lane = lane_of(g, i);
     for (int64_t p = 0; p < parts; p++) {
@@ -102,9 +100,10 @@ EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *
       if (unknown(k, lane, k->own[lane], rec)) return BY_NUMPY;
     }
   }
-  s->pushed = 0;
+  int64_t first = s->pushed;
   note_reads(k, s, g, base, lowest, apart(g), 0);
-  return s->pushed ? PUSHED : DONE;
+  for (int64_t i = first; k->entire && i < s->pushed; i++) s->logged[s->pushed_places[i]] = 1;
+  return s->pushed > first ? PUSHED : DONE;
 }
 
 /* Whether a lane does not know one of the last reads of a place. */
@@ -112,9 +111,9 @@ static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place
                         int64_t lowest, int64_t strong) {
   int64_t own = k->own[lane];
   for (int64_t c = 0; c < s->columns; c++) {
-    int64_t rec = s->read[place * s->columns + c];
+    int64_t rec = s->read[c * s->places + place];
     if (rec >> TIME <= lowest || (strong & rec)) continue;
-    uint32_t mask = s->masks[place * s->columns + c];
+    uint32_t mask = s->masks[c * s->places + place];
     if (!(mask & (mask - 1))) {
       if (unknown(k, lane, own, rec)) return 1;
       continue;
@@ -128,11 +127,14 @@ static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place
 EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
                                int64_t lowest, int logs) {
   int64_t parts = parts_of(g->size, s->shift), strong = base & STRONG;
-  int result = DONE, single = apart(g);
+  int64_t kept = 0;
+  int result = DONE, single = apart(g), back = k->entire && !single;
+  if (back && parts * g->count > k->old_room) return BY_NUMPY;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t lane = lane_of(g, i);
     for (int64_t p = 0; p < parts; p++) {
       int64_t place = (g->at[i] >> s->shift) + p, rec = s->written[place];
+      if (back) k->old[kept++] = rec;
       int32_t time = s->read_time[place];
       if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec))
         return BY_NUMPY;
@@ -142,6 +144,7 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
       if (logs && s->logged[place]) result |= LOGGED;
     }
   }
+  if (k->entire && result) return BY_NUMPY;
   for (int64_t i = 0; i < g->count; i++)
     for (int64_t p = 0; p < parts; p++)
       s->written[(g->at[i] >> s->shift) + p] = base | k->own[lane_of(g, i)];
@@ -149,6 +152,13 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
     for (int64_t p = 0; p < parts; p++)
       if (s->written[(g->at[i] >> s->shift) + p] != (base | k->own[lane_of(g, i)]))
         result |= OVERLAP;
+  if (back && result) {
+    kept = 0;
+    for (int64_t i = 0; i < g->count; i++)
+      for (int64_t p = 0; p < parts; p++)
+        s->written[(g->at[i] >> s->shift) + p] = k->old[kept++];
+    return BY_NUMPY;
+  }
   if (strong) note_reads(k, s, g, base, lowest, single, 1);
   return result;
 }
@@ -229,11 +239,14 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
   int64_t parts = parts_of(g->size, l->shift);
   int64_t *records = l->records + WRITE_KIND * l->rows;
   int32_t *owners = l->owners + WRITE_KIND * l->rows;
-  int result = DONE;
+  int64_t kept = 0;
+  int result = DONE, single = apart(g), back = k->entire && !single;
+  if (back && parts * g->count > k->old_room) return BY_NUMPY;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i), own = k->own[lane];
     if (row < 0) return BY_NUMPY;
     for (int64_t p = row; p < row + parts; p++) {
+      if (back) k->old[kept] = records[p], k->old_owners[kept++] = owners[p];
       for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
         if (noted >> kind & 1 && clashes(k, l, kind, p, lane, scope)) return BY_NUMPY;
       if (updates && noted & 1 << WRITE_KIND) { /* another lane of the warp has written there */
@@ -247,7 +260,7 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
     for (int64_t p = row; p < row + parts; p++)
       records[p] = base | k->own[lane], owners[p] = k->owner_of[lane];
   }
-  if (apart(g)) return result;
+  if (single) return result;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++) {
@@ -257,7 +270,14 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
       if (differ >> 5 || others) result |= OVERLAP;
     }
   }
-  return result;
+  if (!back || !result) return result;
+  kept = 0;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]);
+    for (int64_t p = row; p < row + parts; p++, kept++)
+      records[p] = k->old[kept], owners[p] = k->old_owners[kept];
+  }
+  return BY_NUMPY;
 }
 
 /* -- what accesses cost ------------------------------------------------------------------------ */

@@ -9,6 +9,12 @@
 
 #include "core.h"
 
+#define COLUMN ((int64_t)0xFFFF)
+#define WARP (COLUMN >> 5 << 5)
+#define STRONG ((int64_t)1 << 32)
+
+enum { TIME = 33, SITE = 16 }; /* bits of a record below these */
+
 /* Who knows what of whom: checks/races/clocks.py has the arrays, by lane of the machine. */
 typedef struct {
   const int32_t *floor, *warp_floor;
@@ -19,6 +25,10 @@ typedef struct {
   const int32_t *owner_of;
   const int8_t *strengths; /* of the instructions, the last for all others */
   int64_t sites;
+  int64_t entire;   /* whether what would leave anything to numpy leaves all to it */
+  int64_t *old;     /* where that has to be taken back: room for what was there, */
+  int32_t *old_owners;
+  int64_t old_room; /* so many places */
 } Knowledge;
 
 /* The lanes of an access: at[i] is the byte position of lanes[i], or of first + i. */
@@ -32,14 +42,14 @@ typedef struct {
   int64_t *written, *read;
   uint32_t *masks;
   int32_t *read_time;
-  const uint8_t *logged;
+  uint8_t *logged;
   const int64_t *slot_of, *block_of;
-  int64_t columns, shift, stride, alone;
+  int64_t columns, places, shift, stride, alone; /* read, masks: [column][place] */
   /* Room for what a call has to remember of each place that it accesses, and for what it gives
    * back: reads that it has pushed out. */
   int64_t *before, *pushed_places, *pushed_records;
   uint32_t *before_masks, *pushed_masks;
-  int64_t pushed;
+  int64_t pushed, room; /* how many were pushed out; places that there is room for */
 } SharedLedger;
 
 /* checks/races/ledger.py: [write, read, read elsewhere][row]. */
@@ -49,6 +59,8 @@ typedef struct {
   int64_t rows;
   const int64_t *table; /* of pages; NULL: a row is a place */
   int64_t start, size, shift, page_shift;
+  int64_t noted;  /* a bit for each kind that may have records */
+  int64_t copied; /* whether copies have read what is not noted yet */
 } GlobalLedger;
 
 enum {

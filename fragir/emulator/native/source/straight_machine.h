@@ -156,6 +156,7 @@ static void compute(const Code *code, const Operand *operands, long warp, long w
 }
 
 #include "straight_memory.h"
+#include "straight_watch.h"
 
 /* -- the machine --------------------------------------------------------------------------------- */
 
@@ -173,6 +174,56 @@ static int64_t chunk(const Warps *warps, int64_t index, int64_t *warp, const uin
   if (!warps->list) return most;
   while (n < most && warps->list[index + n] == *warp + n) n++;
   return n;
+}
+
+/* An access where checks look at it: all lanes are found, then looked at, then served. */
+static int watched_access(const Code *code, const Operand *operands, const Memory *memory,
+                          const Warps *warps, Checks *checks) {
+  uint64_t places[GROUP];
+  uint8_t lanes[GROUP];
+  const uint64_t arenas[] = {memory->globals, memory->shared, memory->local};
+  int64_t *where = (int64_t *)at(checks->positions), *who = (int64_t *)at(checks->lanes);
+  int64_t size = (int64_t)code->width * (code->count - 1), count = 0, warp, n;
+  int64_t base = (int64_t)arenas[code->space];
+  const uint8_t *mask;
+  int all = 1;
+  for (int64_t index = 0; index < warps->count; index += n) {
+    n = chunk(warps, index, &warp, &mask);
+    Share share = taking_part(&code->guard, mask, warp, n, lanes);
+    all &= share == EVERY;
+    if (share == NONE) continue;
+    const uint8_t *some = share == EVERY ? 0 : lanes;
+    if (!locate(code, operands + code->first, memory, warp, n, some, size, places)) return 0;
+    for (int64_t i = 0; i < n * LANES && !some; i++) {
+      where[count + i] = (int64_t)places[i] - base;
+      who[count + i] = warp * LANES + i;
+    }
+    if (!some) count += n * LANES;
+    for (int64_t i = 0; i < n * LANES && some; i++) {
+      if (!some[i]) continue;
+      where[count] = (int64_t)places[i] - base;
+      who[count++] = warp * LANES + i;
+    }
+  }
+  if (!count) return 1;
+  const Group group = {where, who, 0, count, size};
+  Watched *watched = (Watched *)at(checks->rows) + code->watched;
+  if (!look(checks, watched, code->kind == STORE, code->space, &group, all)) return 0;
+  count = 0;
+  for (int64_t index = 0; index < warps->count; index += n) {
+    n = chunk(warps, index, &warp, &mask);
+    Share share = taking_part(&code->guard, mask, warp, n, lanes);
+    if (share == NONE) continue;
+    const uint8_t *some = share == EVERY ? 0 : lanes;
+    for (int64_t i = 0; i < n * LANES && !some; i++) places[i] = (uint64_t)(where[count + i] + base);
+    if (!some) count += n * LANES;
+    for (int64_t i = 0; i < n * LANES && some; i++)
+      if (some[i]) places[i] = (uint64_t)(where[count++] + base);
+    move(code, operands, memory, warp, n, some, places);
+  }
+  int64_t *totals = (int64_t *)at(memory->totals);
+  totals[code->space + (code->kind == STORE ? 4 : 0)] += size * count;
+  return 1;
 }
 
 static int access_memory(const Code *code, const Operand *operands, const Memory *memory,
@@ -217,26 +268,31 @@ static Share taking(const Operand *branch, const Warps *warps) {
 
 /* The operations of a piece: the instruction that stopped it, or their number. */
 static int64_t run_piece(const Piece *piece, const Memory *memory, const Warps *warps,
-                         int64_t from) {
+                         int64_t from, int64_t until, Checks *checks) {
   const Code *codes = (const Code *)at(piece->codes);
   const Operand *operands = (const Operand *)at(piece->operands);
-  int64_t i = 0;
-  while (i < piece->count && codes[i].number < from) i++;
-  while (i < piece->count) {
+  int64_t i = 0, count = piece->count;
+  while (i < count && codes[i].number < from) i++;
+  if (until < piece->instructions)
+    while (count > i && codes[count - 1].number >= until) count--;
+  while (i < count) {
     int64_t end = i, n, warp;
     const uint8_t *part;
-    while (end < piece->count && codes[end].kind < LOAD) end++;
+    while (end < count && codes[end].kind < LOAD) end++;
     for (int64_t index = 0; index < warps->count && end > i; index += n) {
       n = chunk(warps, index, &warp, &part);
       for (int64_t c = i; c < end; c++) compute(codes + c, operands, warp, n, part);
     }
     i = end;
-    if (i < piece->count) {
-      if (!access_memory(codes + i, operands, memory, warps)) return codes[i].number;
+    if (i < count) {
+      int done = codes[i].watched < 0 || !checks
+                     ? access_memory(codes + i, operands, memory, warps)
+                     : watched_access(codes + i, operands, memory, warps, checks);
+      if (!done) return codes[i].number;
       i++;
     }
   }
-  return piece->instructions;
+  return until < piece->instructions ? until : piece->instructions;
 }
 
 int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, const uint8_t *mask,
@@ -245,12 +301,14 @@ int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, c
   const Memory *memory = (const Memory *)at(walk->memory);
   int64_t *runs = (int64_t *)at(walk->runs), *taken = (int64_t *)at(walk->taken);
   const Warps warps = {first, count, list, mask};
-  for (;;) {
+  Checks *checks = (Checks *)at(walk->checks);
+  for (int64_t until = walk->end;; until = INT64_MAX) {
     const Piece *piece = pieces + walk->piece;
-    int64_t stopped = run_piece(piece, memory, &warps, from);
+    int64_t stopped = run_piece(piece, memory, &warps, from, until, checks);
     if (stopped < piece->instructions || !on) return stopped;
     int jumps = piece->ending == JUMP;
-    if (piece->ending == OTHER || (piece->ending == BARRIER && !walk->whole)) return stopped;
+    if (piece->ending == OTHER) return stopped;
+    if (piece->ending == BARRIER && (!walk->whole || (checks && !checks->joins))) return stopped;
     if (piece->ending == BRANCH) {
       Share share = taking(&piece->branch, &warps);
       if (share == SOME) return stopped;
@@ -260,9 +318,11 @@ int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, c
     int64_t position = jumps ? piece->to_position : piece->next_position;
     int back = jumps && position <= piece->position;
     if (next < 0 || position >= walk->others || (mask && pieces[next].together)) return stopped;
+    if (pieces[next].held) return stopped;
     if (back && taken[piece->position] >= walk->budget) return stopped;
     if (walk->left < count * pieces[next].size) return stopped;
     if (back) taken[piece->position]++;
+    if (piece->ending == BARRIER && checks) join(checks);
     walk->left -= count * pieces[next].size;
     runs[next] += count;
     walk->piece = next;

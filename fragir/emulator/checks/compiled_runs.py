@@ -1,0 +1,178 @@
+"""What checks leave to straight-line runs: accesses and barriers of which they say nothing.
+
+Where a check has something to say, the library stops in front of the instruction (`native/source/
+watch.c`), and its step runs with everything around it. So what a launch reports is the same. Two
+things decide that: which instructions may be executed there at all (`Hooks.compiled`), and whether
+one of their registers may hold undefined bits at the moment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.conflicts import Conflicts
+from fragir.emulator.checks.definedness.definedness import Definedness
+from fragir.emulator.checks.races.compiled import CompiledLedgers, GlobalPointers, describe
+from fragir.emulator.checks.races.races import Races
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.native.straight import address_of
+from fragir.emulator.native.watched import WATCHED, WatchedLaunch
+
+if TYPE_CHECKING:
+    from fragir.emulator.checks.hooks import Hooks
+    from fragir.emulator.checks.races.ledger import Ledger
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.tree import Instruction
+
+_NOTED = 3  # kinds of records of a ledger
+
+
+class CompiledRuns:
+    """`ledgers`: of the races, by the library."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        definedness: Definedness,
+        races: Races,
+        conflicts: Conflicts,
+        ledgers: CompiledLedgers,
+    ) -> None:
+        self.machine, self.program = machine, program
+        self.definedness, self.races, self.conflicts = definedness, races, conflicts
+        self.compiled = ledgers
+        self.rows = np.zeros(len(program.code), WATCHED)
+        self.rows["ledger"] = -1
+        #: Ledgers as they were told, and the arrays of their records then.
+        self._ledgers: list[Ledger] = []
+        self._told: list[Any] = []
+        self._pointers: Any = (GlobalPointers * 0)()
+        self._places = {id(placed.ins): at for at, placed in enumerate(program.code)}
+        self._launch = launch = WatchedLaunch()
+        self._keeps = self._describe(launch)
+        self.address = ctypes.addressof(launch)
+        conflicts.runs = self
+
+    @classmethod
+    def of(cls, machine: Machine, program: Program) -> CompiledRuns | None:
+        """That of a launch with all checks; None where the library is not in use."""
+        found: list[Any] = [
+            next((hook for hook in machine.hooks if isinstance(hook, kind)), None)
+            for kind in (Definedness, Races, Conflicts)
+        ]
+        definedness, races, conflicts = found
+        if None in found or races.shared.compiled is None:
+            return None
+        return cls(machine, program, definedness, races, conflicts, races.shared.compiled)
+
+    def _describe(self, launch: WatchedLaunch) -> list[Any]:
+        """Fills in what stays; gives the arrays."""
+        machine, plane, clocks = self.machine, self.definedness.plane, self.races.clocks
+        threads = machine.warps * LANES
+        room = np.empty((2, threads), np.int64)
+        launch.knowledge, launch.shared = self.compiled.addresses()
+        launch.shared_bits = address_of(plane.memory.shared.bytes)
+        launch.local_bits = address_of(plane.memory.local.bytes)
+        launch.positions, launch.lanes = address_of(room[0]), address_of(room[1])
+        launch.floor, launch.uneven = address_of(clocks.floor), address_of(clocks.uneven)
+        launch.threads, launch.warps = threads, machine.warps
+        launch.rows = address_of(self.rows)
+        memory = plane.memory
+        return [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
+
+    # -- what is left to runs ----------------------------------------------------------------------
+
+    def takes(self, d: Decoder, at: int, asked: Iterable[Hooks]) -> bool:
+        """Whether the instruction at a position is; `asked`: the checks that look at it."""
+        ins = self.program.code[at].ins
+        if not all(hook.compiled(d, ins) for hook in asked):
+            return False
+        if self.program.opcode(ins).access:
+            self._describe_access(at, ins)
+        d.watched[id(ins)] = self.definedness.involved(ins)
+        return True
+
+    def _describe_access(self, at: int, ins: Instruction) -> None:
+        races, row = self.races, self.rows[at]
+        site = races.sites.of(ins)
+        windowed = "param" in ins.opcode or "const" in ins.opcode
+        local = "local" in ins.opcode
+        row["site"] = site
+        row["races"] = not windowed and not local
+        row["priced"] = not local and self.conflicts.counts(ins)
+        row["cached"] = races.globally.through_cache(site)
+        row["updates"] = races.globally.updates.loads
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def doubt(self) -> int:
+        """The registers that may hold undefined bits."""
+        return self.definedness.undefined.doubtful
+
+    def begin(self) -> None:
+        """Tells what has changed since the last call."""
+        launch, races = self._launch, self.races
+        clocks, places = races.clocks, races.global_places
+        launch.now, launch.lowest = clocks.now, clocks.lowest
+        launch.logs = races.shared_places.log.entries
+        launch.first_warp = self.machine.first_block * self.machine.warps_per_block
+        alone = clocks.width == clocks.lanes and clocks.planes == 1
+        launch.joins = alone and not races.strong.heard
+        self.compiled.begin(places.owner_of)
+        if len(places.ledgers) != len(self._ledgers):
+            self._ledgers = list(places.ledgers.values())
+            self._told = [None] * len(self._ledgers)
+            self._pointers = (GlobalPointers * len(self._ledgers))()
+            launch.ledgers, launch.buffers = ctypes.addressof(self._pointers), len(self._ledgers)
+        for index, ledger in enumerate(self._ledgers):
+            pointers = self._pointers[index]
+            if self._told[index] is not ledger.records:
+                self._told[index] = ledger.records
+                describe(ledger, pointers)
+            write, read, elsewhere = ledger.noted
+            pointers.noted = write | read << 1 | elsewhere << 2
+            pointers.copied = len(ledger.copied)
+
+    def end(self) -> None:
+        """Takes back what calls change."""
+        launch, clocks = self._launch, self.races.clocks
+        clocks.now, clocks.lowest = launch.now, launch.lowest
+        self.compiled.end()
+        for pointers, ledger in zip(self._pointers, self._ledgers, strict=True):
+            noted = pointers.noted
+            ledger.noted[:] = [noted >> kind & 1 != 0 for kind in range(_NOTED)]
+
+    # -- what accesses cost ------------------------------------------------------------------------
+
+    def collect(self) -> Iterable[tuple[Instruction, bool, int, int]]:
+        """Instructions, whether in shared memory, paid and needed since the last time."""
+        rows, code = self.rows, self.program.code
+        found = np.argwhere(rows["needed"] > 0).tolist()
+        costs = [
+            (
+                code[at].ins,
+                bool(space),
+                int(rows["paid"][at, space]),
+                int(rows["needed"][at, space]),
+            )
+            for at, space in found
+        ]
+        rows["paid"] = rows["needed"] = 0
+        return costs
+
+    def dearest(self, instruction: Instruction, shared: bool, excess: int, warp: int) -> None:
+        """What is known as the dearest access."""
+        at = self._places[id(instruction)]
+        self.rows["excess"][at, int(shared)] = excess
+        self.rows["warp"][at, int(shared)] = warp
+
+    def forget(self) -> None:
+        """No access has been the dearest."""
+        self.rows["excess"] = self.rows["warp"] = 0

@@ -1,0 +1,33 @@
+/* What checks are told of straight-line runs: checks/compiled_runs.py fills it in, straight_watch.h
+ * looks at accesses. Addresses are 64-bit numbers, as in straight.h.
+ */
+#ifndef FRAGIR_WATCH_H
+#define FRAGIR_WATCH_H
+
+#include "planes.h"
+
+/* One instruction's accesses; the last four are of global memory, then of shared memory. */
+typedef struct {
+  int64_t site;            /* in records */
+  int64_t races, priced;   /* whether they are noted, and what they cost */
+  int64_t cached, updates; /* whether loads may see old bytes; whether stores may come from loads */
+  int64_t ledger;          /* of the buffer that was accessed last */
+  int64_t paid[2], needed[2];
+  int64_t excess[2], warp[2]; /* of the dearest so far; its warp, counted through the grid */
+} Watched;
+
+typedef struct {
+  uint64_t knowledge, shared, ledgers; /* a Knowledge, a SharedLedger, GlobalLedgers */
+  int64_t buffers;                     /* how many of those */
+  uint64_t shared_bits, local_bits;    /* undefined bits of all bytes */
+  uint64_t positions, lanes;           /* int64: room for all lanes of the machine */
+  uint64_t floor, uneven;              /* int32 by lane, bytes by warp: checks/races/clocks.py */
+  int64_t threads, warps;              /* of the machine */
+  int64_t now, lowest;
+  int64_t logs;       /* whether the log has reads */
+  int64_t first_warp; /* of the machine, counted through the grid */
+  int64_t joins;      /* whether a barrier of everybody is nothing but a floor */
+  uint64_t rows;      /* of Watched */
+} Checks;
+
+#endif

@@ -1,0 +1,35 @@
+"""What checks look at in straight-line runs, as the compiled library takes it: source/watch.h."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+#: One instruction's accesses. Where there are two numbers: of global memory, of shared memory.
+WATCHED = np.dtype(
+    [
+        *((name, "i8") for name in ("site", "races", "priced", "cached", "updates", "ledger")),
+        *((name, "i8", 2) for name in ("paid", "needed", "excess", "warp")),
+    ]
+)
+
+
+class WatchedLaunch(ctypes.Structure):
+    """`Checks` there."""
+
+    buffers: int
+    now: int
+    lowest: int
+    logs: int
+    first_warp: int
+    joins: int
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("knowledge", "shared", "ledgers")),
+        ("buffers", ctypes.c_int64),
+        *((name, ctypes.c_uint64) for name in ("shared_bits", "local_bits")),
+        *((name, ctypes.c_uint64) for name in ("positions", "lanes", "floor", "uneven")),
+        *((name, ctypes.c_int64) for name in ("threads", "warps", "now", "lowest", "logs")),
+        *((name, ctypes.c_int64) for name in ("first_warp", "joins")),
+        ("rows", ctypes.c_uint64),
+    )
