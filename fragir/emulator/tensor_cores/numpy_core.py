@@ -24,36 +24,38 @@ Index: TypeAlias = npt.NDArray[np.intp]
 Warps: TypeAlias = slice | Index
 #: Products of a step computed at once: fewer fit a cache better, but numpy's calls cost more.
 PRODUCTS = 1 << 18
-#: Warps from which on it is quicker to decode a fragment once and to copy it.
-TWICE = 16
 
 
 class _Operand:
     """A or B of some neighbouring instructions: their registers, and which have the same."""
 
     def __init__(self, source: FileRows, fragment: Fragment, element: ElementPlace) -> None:
-        self.source, self.fragment, self.element = source, fragment, element
-        self.slots = np.array(slots_of(source.rows), np.intp)
-        _, firsts = np.unique(self.slots, return_index=True)
+        self.fragment, self.element = fragment, element
+        slots = slots_of(source.rows)
+        self.slots = np.array(slots, np.intp)
+        self.count = max(slots) + 1
+        firsts = [slots.index(slot) for slot in range(self.count)]
         self.different = FileRows(source.file, source.rows[:, firsts])
 
-    def each(self, warps: Warps, instructions: slice) -> Values:
-        """Elements `[..., instructions * W]` of some instructions."""
-        source = FileRows(self.source.file, self.source.rows[:, instructions])
-        return self.element.decode(_load(self.fragment, source, warps))
-
-    def all(self, warps: Warps) -> Values:
-        """Elements `[..., fragments, W]`, each fragment once."""
-        values = self.element.decode(_load(self.fragment, self.different, warps))
-        return values.view(*values.value.shape[:-1], self.different.rows.shape[1], -1)
+    def decode(self, warps: Warps) -> Values:
+        """Elements `[..., fragments * W]` of all fragments, each once."""
+        return self.element.decode(_load(self.fragment, self.different, warps))
 
     def of(self, values: Values, instructions: slice) -> Values:
-        """From what `all` gave the same as `each` gives."""
+        """From what `decode` gave, the elements of some instructions: `[..., instructions * W]`."""
         slots = self.slots[instructions]
+        if self.count == len(slots) == len(self.slots):
+            return values
+        values = values.view(*values.value.shape[:-1], self.count, -1)
         if len(slots) == 1:
             return values[..., slots[0], :]
-        found = values[..., slots, :]
-        return found.view(*found.value.shape[:-2], -1)
+        shape = (*values.value.shape[:-2], -1)
+        special = values.special
+        return Values(
+            values.value.take(slots, -2).reshape(shape),
+            values.exponent.take(slots, -2).reshape(shape),
+            None if special is None else special.take(slots, -2).reshape(shape),
+        )
 
 
 class NumpyMma:
@@ -70,9 +72,11 @@ class NumpyMma:
 
     def __call__(self, warps: Warps, jobs: int = 1) -> None:
         """For the selected warps. `jobs`: threads that may share the work."""
-        instructions = self.d.rows.shape[1]
         total = warps.stop - warps.start if isinstance(warps, slice) else len(warps)
-        shares = pieces(total, jobs, -(-SHARED // instructions))
+        if jobs == 1 and total <= self.together:
+            self._piece(warps, total)
+            return
+        shares = pieces(total, jobs, -(-SHARED // self.d.rows.shape[1]))
         side_by_side(jobs, [partial(self._share, warps, share) for share in shares])
 
     def _share(self, warps: Warps, share: slice) -> None:
@@ -86,16 +90,13 @@ class NumpyMma:
 
     def _piece(self, warps: Warps, count: int) -> None:
         """All instructions for some warps. None reads what an earlier one has written."""
-        shared = (self.a.all(warps), self.b.all(warps)) if count >= TWICE else None
+        a, b = self.a.decode(warps), self.b.decode(warps)
         step = self.together // count
         for first in range(0, self.d.rows.shape[1], step):
             part = slice(first, first + step)
-            if shared is None:
-                a, b = self.a.each(warps, part), self.b.each(warps, part)
-            else:
-                a, b = self.a.of(shared[0], part), self.b.of(shared[1], part)
+            left, right = spread(self.a.of(a, part), self.b.of(b, part), None)
             c = _load(self.plan.c, FileRows(self.c.file, self.c.rows[:, part]), warps)
-            words = self.plan.d.store(self.compute.add(*spread(a, b, None), c))
+            words = self.plan.d.store(self.compute.add(left, right, c))
             rows, lanes = self.d.rows[:, part], words.shape[-1]
             self.d.file[_index(rows, warps), warps] = words.reshape(*rows.shape, -1, lanes)
 
