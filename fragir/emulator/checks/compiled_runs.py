@@ -75,14 +75,13 @@ class CompiledRuns:
     def _describe(self, launch: WatchedLaunch) -> list[Any]:
         """Fills in what stays; gives the arrays."""
         machine, plane, clocks = self.machine, self.definedness.plane, self.races.clocks
-        threads = machine.warps * LANES
-        room = np.empty((2, threads), np.int64)
+        room = np.empty((3, machine.warps * LANES), np.int64)
         launch.knowledge, launch.shared = self.compiled.addresses()
         launch.shared_bits = address_of(plane.memory.shared.bytes)
         launch.local_bits = address_of(plane.memory.local.bytes)
-        launch.positions, launch.lanes = address_of(room[0]), address_of(room[1])
+        launch.positions, launch.lanes, launch.patterns = (address_of(part) for part in room)
         launch.floor, launch.uneven = address_of(clocks.floor), address_of(clocks.uneven)
-        launch.threads, launch.warps = threads, machine.warps
+        launch.warps = machine.warps
         launch.rows = address_of(self.rows)
         memory = plane.memory
         return [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
@@ -122,6 +121,7 @@ class CompiledRuns:
         clocks, places = races.clocks, races.global_places
         launch.now, launch.lowest = clocks.now, clocks.lowest
         launch.logs = races.shared_places.log.entries
+        launch.resident = self.machine.resident
         launch.first_warp = self.machine.first_block * self.machine.warps_per_block
         alone = clocks.width == clocks.lanes and clocks.planes == 1
         launch.joins = alone and not races.strong.heard

@@ -7,7 +7,7 @@ registers for what steers it (addresses, predicates, shift amounts, lanes).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.table import decoded
-from fragir.emulator.machine.lanes import Row, Step
+from fragir.emulator.machine.lanes import Mask, Row, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
 from fragir.emulator.program.entities import Register, Symbol
@@ -105,3 +105,23 @@ class PlaneDecoder(Decoder):
             return decoded(self, ins)
         finally:
             self.steering = ()
+
+
+def later(d: Decoder, build: Callable[[], Step]) -> Step:
+    """A step that is built when it is first called, of the instruction at which `d` is now.
+
+    Mostly nothing undefined ever comes to it.
+    """
+    placed, built = d.placed, None
+
+    def run(sel: Any, mask: Mask) -> None:
+        nonlocal built
+        if built is None:
+            now, d.placed = d.placed, placed
+            try:
+                built = build()
+            finally:
+                d.placed = now
+        built(sel, mask)
+
+    return run

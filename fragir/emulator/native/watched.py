@@ -19,6 +19,7 @@ class WatchedLaunch(ctypes.Structure):
     """`Checks` there."""
 
     buffers: int
+    resident: int
     now: int
     lowest: int
     logs: int
@@ -28,8 +29,9 @@ class WatchedLaunch(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("knowledge", "shared", "ledgers")),
         ("buffers", ctypes.c_int64),
         *((name, ctypes.c_uint64) for name in ("shared_bits", "local_bits")),
-        *((name, ctypes.c_uint64) for name in ("positions", "lanes", "floor", "uneven")),
-        *((name, ctypes.c_int64) for name in ("threads", "warps", "now", "lowest", "logs")),
+        *((name, ctypes.c_uint64) for name in ("positions", "lanes", "patterns")),
+        *((name, ctypes.c_uint64) for name in ("floor", "uneven")),
+        *((name, ctypes.c_int64) for name in ("warps", "resident", "now", "lowest", "logs")),
         *((name, ctypes.c_int64) for name in ("first_warp", "joins")),
         ("rows", ctypes.c_uint64),
     )

@@ -31,7 +31,7 @@ HEAD = """.version 8.0
 .visible .entry k(.param .u64 x, .param .u64 y, .param .u32 turns)
 { .reg .b16 %h<4>; .reg .b32 %r<12>; .reg .b64 %d<4>; .reg .b64 %x, %y, %at; .reg .pred %p<6>;
   .reg .b32 %v<4>, %sum, %turn, %turns, %tid, %all, %to; .reg .b64 %w<2>;
-  .shared .align 16 .b8 own[4096];
+  .shared .align 16 .b8 own[4096]; .local .align 16 .b8 mine[64];
   ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u32 %turns, [turns];
   mov.u32 %tid, %tid.x; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x;
   mad.lo.u32 %all, %r0, %r1, %tid; mov.u32 %sum, 0; mov.u32 %turn, 0;
@@ -153,6 +153,11 @@ def address(random: Random, size: int, room: int, thread: str) -> str:
 def access(random: Random) -> str:
     """One load or store, of shared or global memory."""
     size, end, registers = random.choice(KINDS)
+    if random.random() < 0.1:
+        place = f"[mine+{16 * random.randrange(4)}]"
+        return random.choice(
+            [f"ld.local.{end} {registers}, {place};", f"st.local.{end} {place}, {registers};"]
+        )
     shared, load = random.random() < 0.6, random.random() < 0.5
     thread = "%tid" if shared else random.choice(["%all", "%all", "%tid"])
     lines = [address(random, size, 4096 if shared else 8192, thread)]
@@ -181,8 +186,13 @@ def program(random: Random) -> str:
         lines.append("mov.u32 %r4, own; mad.lo.u32 %r4, %tid, 16, %r4;")
         lines.append("st.shared.v4.u32 [%r4], {%r2, %r2, %r2, %r2}; bar.sync 0;")
     lines.append("LOOP:")
-    for _ in range(random.randrange(1, 7)):
-        lines.append(access(random))
+    for number in range(random.randrange(1, 7)):
+        if random.random() < 0.2:  # some lanes alone
+            there = [access(random) for _ in range(random.randrange(1, 3))]
+            lines += [f"@%p{random.choice([1, 2, 3])} bra BEHIND{number};", *there]
+            lines.append(f"BEHIND{number}:")
+        else:
+            lines.append(access(random))
         lines.append(random.choice(["", "bar.sync 0;", "bar.sync 0;"]))
     if random.random() < 0.3:
         lines.append("setp.gt.u32 %p4, %sum, 100; @%p4 add.u32 %sum, %sum, 1;")
@@ -197,10 +207,21 @@ def arrays() -> list[Any]:
     return [np.arange(size, dtype=np.uint32) for size in (2048, 2052)]
 
 
+def judge_random(seed: int) -> None:
+    """A random program with some number of threads, in ledgers with pages or without."""
+    random = Random(seed)
+    text, turns = program(random), random.choice([3, 6, 12])
+    threads, blocks = random.choice([32, 40, 64, 96, 128, 256]), random.randint(1, 4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "SMALL", random.choice([ledger.SMALL, 64]))
+        resident = random.choice([1, 2, 4])
+        judged(text, arrays(), turns, grid=(blocks,), block=(threads,), resident=resident)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 40), st.sampled_from([32, 40, 64, 128]), st.integers(1, 3))
-def test_random_programs(seed: int, threads: int, blocks: int) -> None:
-    judged(program(Random(seed)), arrays(), grid=(blocks,), block=(threads,))
+@given(st.integers(0, 1 << 40))
+def test_random_programs(seed: int) -> None:
+    judge_random(seed)
 
 
 def loop(body: str, before: str = "") -> str:

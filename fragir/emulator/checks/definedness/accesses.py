@@ -11,7 +11,7 @@ from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.located import address_of, located
-from fragir.emulator.checks.planes import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena
 from fragir.emulator.numbers.types import I64, count_of
@@ -43,7 +43,7 @@ class AccessedBits:
             return []
         if d.place(ins, 1, d.space(ins)).space == "global":
             return self.undefined.clear(each.written)
-        repeat, found = PlaneDecoder(d, self.plane).repeat(ins), located(d, ins)
+        repeat, found = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins)), located(d, ins)
         undefined, look = self.undefined, self.undefined.settle(each.written)
         written = undefined.bits(each.written)
         if found is None:
@@ -103,7 +103,7 @@ class AccessedBits:
         what = "stored to global memory"
         if place.space == "global":
             return self.uses.checks(ins, data, what, place)
-        repeat = PlaneDecoder(d, self.plane).repeat(ins)
+        repeat = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins))
         if place.space != "generic":
             return [self._defined(d, ins, data, repeat)]
         checks = self.uses.checks(ins, data, what, place)

@@ -14,7 +14,8 @@ from fragir.emulator.checks.definedness.spreading import (
     logic,
     spread,
 )
-from fragir.emulator.checks.planes import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder, later
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.numbers.types import Bools
 from fragir.emulator.program.opcode import Logic, Moves
@@ -42,8 +43,8 @@ class Computing:
             return []
         if not sources or same:
             return self.undefined.clear(outs)
-        steps = self._steps(d, ins, each, sources, outs)
-        return self.undefined.if_doubtful(steps, sources, outs)
+        step = later(d, lambda: sequence(self._steps(d, ins, each, sources, outs)))
+        return self.undefined.if_doubtful([step], sources, outs)
 
     def _steps(
         self,

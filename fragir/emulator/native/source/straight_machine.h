@@ -186,7 +186,7 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
   int64_t size = (int64_t)code->width * (code->count - 1), count = 0, warp, n;
   int64_t base = (int64_t)arenas[code->space];
   const uint8_t *mask;
-  int all = 1;
+  int all = 1, neighbours = !warps->list && !warps->mask && !code->guard.base;
   for (int64_t index = 0; index < warps->count; index += n) {
     n = chunk(warps, index, &warp, &mask);
     Share share = taking_part(&code->guard, mask, warp, n, lanes);
@@ -194,10 +194,8 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
     if (share == NONE) continue;
     const uint8_t *some = share == EVERY ? 0 : lanes;
     if (!locate(code, operands + code->first, memory, warp, n, some, size, places)) return 0;
-    for (int64_t i = 0; i < n * LANES && !some; i++) {
-      where[count + i] = (int64_t)places[i] - base;
-      who[count + i] = warp * LANES + i;
-    }
+    for (int64_t i = 0; i < n * LANES && !some; i++) where[count + i] = (int64_t)places[i] - base;
+    for (int64_t i = 0; i < n * LANES && !some && !neighbours; i++) who[count + i] = warp * LANES + i;
     if (!some) count += n * LANES;
     for (int64_t i = 0; i < n * LANES && some; i++) {
       if (!some[i]) continue;
@@ -206,7 +204,7 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
     }
   }
   if (!count) return 1;
-  const Group group = {where, who, 0, count, size};
+  const Group group = {where, neighbours ? 0 : who, warps->first * LANES, count, size};
   Watched *watched = (Watched *)at(checks->rows) + code->watched;
   if (!look(checks, watched, code->kind == STORE, code->space, &group, all)) return 0;
   count = 0;

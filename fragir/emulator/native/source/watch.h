@@ -20,9 +20,9 @@ typedef struct {
   uint64_t knowledge, shared, ledgers; /* a Knowledge, a SharedLedger, GlobalLedgers */
   int64_t buffers;                     /* how many of those */
   uint64_t shared_bits, local_bits;    /* undefined bits of all bytes */
-  uint64_t positions, lanes;           /* int64: room for all lanes of the machine */
+  uint64_t positions, lanes, patterns; /* room: int64 for each lane of the machine; bytes by warp */
   uint64_t floor, uneven;              /* int32 by lane, bytes by warp: checks/races/clocks.py */
-  int64_t threads, warps;              /* of the machine */
+  int64_t warps, resident;             /* of the machine; those that have blocks */
   int64_t now, lowest;
   int64_t logs;       /* whether the log has reads */
   int64_t first_warp; /* of the machine, counted through the grid */

@@ -1,0 +1,320 @@
+/* Accesses under the check for races: included by straight_watch.h.
+ *
+ * Mostly the lanes of a warp access places side by side, or one after the other. That is looked at
+ * here, in loops of 32 equal turns; what is of no pattern, or not at once beyond doubt, by planes.c.
+ * Reads of some warps may have been noted when those of others turn out to be left undone: to note
+ * them again changes nothing.
+ */
+
+enum { WRITTEN_ = 1, READ_ = 2, FAR_ = 4 }; /* of GlobalLedger.noted */
+
+/* How the 32 lanes of a warp lie in memory: side by side; apart, one after the other; at one place;
+ * in any other way. */
+typedef enum { LINE, APART, SAME, ANY } Pattern;
+
+static Pattern pattern_of(const int64_t *where, int64_t size) {
+  int64_t line = 0, same = 0, apart = 1;
+  for (int64_t i = 0; i < LANES; i++) line |= where[i] ^ (where[0] + i * size);
+  if (!line) return LINE;
+  for (int64_t i = 0; i < LANES; i++) same |= where[i] ^ where[0];
+  if (!same) return SAME;
+  for (int64_t i = 1; i < LANES; i++) apart &= where[i] - where[i - 1] >= size;
+  return apart ? APART : ANY;
+}
+
+/* The places of a warp, and what all of its lanes know. */
+typedef struct {
+  int64_t own;   /* the column of the first lane */
+  int64_t known; /* no record before it is unknown to any of them */
+  int64_t same;  /* the same for records of their own warp */
+  int parts;     /* places of each lane, as a power of two */
+  int whole;     /* whether all are at one place */
+  int64_t first;           /* the first place, where they lie side by side */
+  const int64_t *rows;     /* the first place of each lane; 0: side by side */
+  int64_t room[LANES];
+} Places;
+
+/* Of the n-th of all places, counted from `first`. */
+#define SPOT(n) (rows ? rows[(n) >> parts] + ((n) & ((1 << parts) - 1)) : (n))
+#define EACH_PLACE for (int64_t i = 0; i < LANES << parts; i++)
+/* Names for what loops use: they store numbers, which might be these for all that is known. */
+#define NAMED(l)                                   \
+  const int64_t own = (l)->own, known = (l)->known; \
+  const int64_t *restrict rows = (l)->rows;         \
+  const int parts = (l)->parts;                     \
+  (void)known, (void)own
+
+static int64_t number_of(const Group *g, int64_t n) { return g->lanes ? g->lanes[n] : g->first + n; }
+
+/* The lanes of a group from one on up to another. */
+static Group part_of(const Group *g, int64_t from, int64_t to) {
+  return (Group){g->at + from, g->lanes ? g->lanes + from : 0, g->first + from, to - from, g->size};
+}
+
+static int64_t after(int64_t time) { return (time + 1) << TIME; }
+
+static void knowledge_of(Places *l, const Knowledge *k, int64_t lane, int64_t size, int64_t shift) {
+  int32_t floor = k->floor[lane], warp = k->warp_floor[lane];
+  for (int64_t i = 1; i < LANES; i++) {
+    floor = k->floor[lane + i] < floor ? k->floor[lane + i] : floor;
+    warp = k->warp_floor[lane + i] < warp ? k->warp_floor[lane + i] : warp;
+  }
+  l->own = k->own[lane];
+  l->known = after(floor);
+  l->same = after(warp > floor ? warp : floor);
+  l->parts = 0;
+  while (size >> shift >> l->parts > 1) l->parts++;
+}
+
+/* Whether a lane may not know the last write of one of its places. */
+static int unknown_writes(const Places *l, const int64_t *written) {
+  NAMED(l);
+  int64_t bad = 0, warp = own & WARP, same = l->same;
+  EACH_PLACE {
+    int64_t rec = written[SPOT(i)], column = rec & COLUMN;
+    bad |= (rec >= known) & (column != own + (i >> parts)) &
+           !(((column & WARP) == warp) & (rec < same));
+  }
+  return bad != 0;
+}
+
+/* -- shared memory ------------------------------------------------------------------------------- */
+
+static void shared_places(Places *l, const Knowledge *k, const SharedLedger *s, const int64_t *where,
+                          int64_t lane, int64_t size, Pattern pattern) {
+  knowledge_of(l, k, lane, size, s->shift);
+  l->whole = pattern == SAME;
+  l->rows = pattern == LINE ? 0 : l->room;
+  l->first = pattern == LINE ? where[0] >> s->shift : 0;
+  for (int64_t i = 0; i < LANES && l->rows; i++) l->room[i] = where[i] >> s->shift;
+}
+
+static int read_places(const Knowledge *k, SharedLedger *s, const Group *g, int64_t from,
+                       Pattern pattern, int64_t base, int64_t lowest) {
+  Places places, *l = &places;
+  shared_places(l, k, s, g->at + from, number_of(g, from), g->size, pattern);
+  NAMED(l);
+  int64_t index = s->slot_of[number_of(g, from)] * s->places + l->first, bad = 0, settled = after(lowest);
+  int64_t *restrict read = s->read + index;
+  uint32_t *restrict masks = s->masks + index, all = l->whole ? ~(uint32_t)0 : 0;
+  int32_t *restrict times = s->read_time + l->first, now = (int32_t)(base >> TIME);
+  if (unknown_writes(l, s->written + l->first)) return 0;
+  EACH_PLACE { /* of which reads would be pushed out */
+    int64_t before = read[SPOT(i)];
+    uint32_t others = masks[SPOT(i)] & ~(all | (uint32_t)1 << (i >> parts));
+    bad |= (before >= settled) & ((((before ^ own) & WARP) != 0) | (others != 0));
+  }
+  if (bad) return 0;
+  EACH_PLACE {
+    read[SPOT(i)] = base | (own + (i >> parts));
+    masks[SPOT(i)] = all | (uint32_t)1 << (i >> parts);
+    times[SPOT(i)] = now;
+  }
+  return 1;
+}
+
+/* Whether what others have read may be unknown to who writes there. */
+static int unknown_reads(const SharedLedger *s, const Places *l) {
+  NAMED(l);
+  const int32_t *times = s->read_time + l->first;
+  int64_t bad = 0, time = known >> TIME;
+  int32_t late = 0;
+  EACH_PLACE late |= times[SPOT(i)] >= time;
+  for (int64_t c = 0; c < s->columns && late; c++) {
+    const int64_t *read = s->read + c * s->places + l->first;
+    const uint32_t *masks = s->masks + c * s->places + l->first;
+    EACH_PLACE { /* but those of the lane itself */
+      int64_t rec = read[SPOT(i)];
+      uint32_t mask = masks[SPOT(i)];
+      bad |= (rec >= known) &
+             (((rec & COLUMN) != own + (i >> parts)) | ((mask & (mask - 1)) != 0));
+    }
+  }
+  return bad != 0;
+}
+
+/* Whether no two lanes access one place, because each lies behind the one before. */
+static int ascends(const Group *g, const uint8_t *patterns) {
+  for (int64_t i = 0; i < g->count; i += LANES) {
+    if (patterns[i / LANES] > APART) return 0;
+    if (i && g->at[i] - g->at[i - 1] < g->size) return 0;
+  }
+  return 1;
+}
+
+static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
+                        const uint8_t *patterns, int64_t base) {
+  Places places, *l = &places;
+  if (!ascends(g, patterns)) return 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int64_t n = 0; n < g->count; n += LANES) {
+      shared_places(l, k, s, g->at + n, number_of(g, n), g->size, patterns[n / LANES]);
+      NAMED(l);
+      int64_t *restrict written = s->written + l->first;
+      if (!pass && (unknown_writes(l, written) || unknown_reads(s, l))) return 0;
+      if (!pass) continue;
+      EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
+    }
+  }
+  return 1;
+}
+
+static int note_shared(Checks *c, const Watched *w, int store, const Group *g,
+                       const uint8_t *patterns) {
+  const Knowledge *k = (const Knowledge *)at(c->knowledge);
+  SharedLedger *s = (SharedLedger *)at(c->shared);
+  int64_t base = c->now << TIME | w->site << SITE, logs = c->logs || s->pushed;
+  /* of one block alone; each of its warps has a column of its own */
+  int full = patterns && s->alone && (s->columns > 2 || k->block == LANES);
+  if (store) {
+    if (full && !logs && write_places(k, s, g, patterns, base)) return 1;
+    return !(fragir_shared_write(k, s, g, base, c->lowest, logs != 0) & BY_NUMPY);
+  }
+  int64_t done = 0, step = full ? LANES : g->count; /* lanes; those up to i are of no pattern */
+  for (int64_t i = 0; i <= g->count; i += step) {
+    Pattern pattern = full && i < g->count ? patterns[i / LANES] : ANY;
+    if (pattern == ANY && i < g->count) continue;
+    const Group rest = part_of(g, done, i);
+    if (rest.count && fragir_shared_read(k, s, &rest, base, c->lowest) & BY_NUMPY) return 0;
+    done = i;
+    if (pattern != ANY && read_places(k, s, g, i, pattern, base, c->lowest)) done = i + LANES;
+  }
+  return 1;
+}
+
+/* -- global memory ------------------------------------------------------------------------------- */
+
+/* The ledger of the buffer in which a position lies; 0: none is known. */
+static GlobalLedger *ledger_of(const Checks *c, Watched *w, int64_t position) {
+  GlobalLedger *ledgers = (GlobalLedger *)at(c->ledgers);
+  for (int64_t n = -1; n < c->buffers; n++) {
+    int64_t index = n < 0 ? w->ledger : n;
+    if (index < 0 || index >= c->buffers) continue;
+    int64_t offset = position - ledgers[index].start;
+    if (offset < 0 || offset >= ledgers[index].size) continue;
+    w->ledger = index;
+    return ledgers + index;
+  }
+  return 0;
+}
+
+/* The row of the first place of an access; -1: its page has none, or it is in another buffer. */
+static int64_t first_row(const GlobalLedger *l, int64_t position) {
+  int64_t offset = position - l->start;
+  if (offset < 0 || offset >= l->size) return -1;
+  if (!l->table) return offset >> l->shift;
+  int64_t page = l->table[offset >> l->page_shift];
+  int64_t inside = offset & (((int64_t)1 << l->page_shift) - 1);
+  return page < 0 ? -1 : (page << (l->page_shift - l->shift)) + (inside >> l->shift);
+}
+
+/* The rows of a warp; 0: not all of them are there. */
+static int global_places(Places *l, const Knowledge *k, const GlobalLedger *g, const int64_t *where,
+                         int64_t lane, int64_t size, Pattern pattern) {
+  int64_t low = where[0] - g->start, high = where[LANES - 1] - g->start + size - 1, bad = 0;
+  if (low < 0 || high >= g->size) return 0; /* they ascend */
+  knowledge_of(l, k, lane, size, g->shift);
+  int page = !g->table || low >> g->page_shift == high >> g->page_shift;
+  l->rows = pattern == LINE && page ? 0 : l->room;
+  l->first = l->rows ? 0 : first_row(g, where[0]);
+  if (l->first < 0) return 0;
+  for (int64_t i = 0; i < LANES && l->rows; i++) bad |= l->room[i] = first_row(g, where[i]);
+  return bad >= 0;
+}
+
+/* Whether a lane may have to be compared with the last access of a kind to its places. `updates`:
+ * whether it matters that another lane of the warp was that. */
+static int clash_there(const GlobalLedger *g, const Places *l, int kind, int32_t mine, int updates) {
+  NAMED(l);
+  const int64_t *records = g->records + kind * g->rows + l->first;
+  const int32_t *owners = g->owners + kind * g->rows + l->first;
+  int64_t bad = 0;
+  EACH_PLACE {
+    int64_t rec = records[SPOT(i)], differ = (rec ^ (own + (i >> parts))) & COLUMN;
+    int32_t owner = owners[SPOT(i)];
+    int other = ((rec ^ own) & WARP) != 0;
+    bad |= (owner != 0) & ((owner != mine) | (other & (rec >= known)));
+    bad |= updates & (owner == mine) & (differ != 0) & (differ < LANES);
+  }
+  return bad != 0;
+}
+
+static void note_there(GlobalLedger *g, const Places *l, int kind, int32_t mine, int64_t base) {
+  NAMED(l);
+  int64_t *restrict records = g->records + kind * g->rows + l->first;
+  int32_t *restrict owners = g->owners + kind * g->rows + l->first;
+  EACH_PLACE {
+    records[SPOT(i)] = base | (own + (i >> parts));
+    owners[SPOT(i)] = mine;
+  }
+}
+
+static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *group, int64_t from,
+                              Pattern pattern, int64_t base) {
+  Places places, *l = &places;
+  int64_t lane = number_of(group, from);
+  if (!global_places(l, k, g, group->at + from, lane, group->size, pattern)) return 0;
+  int32_t mine = k->owner_of[lane], others = 0;
+  if (g->noted & WRITTEN_ && clash_there(g, l, 0, mine, 0)) return 0;
+  const int32_t *owners = g->owners + g->rows + l->first;
+  NAMED(l);
+  EACH_PLACE others |= (owners[SPOT(i)] != 0) & (owners[SPOT(i)] != mine);
+  if (others) return 0;
+  note_there(g, l, 1, mine, base);
+  return 1;
+}
+
+static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group *group,
+                               const uint8_t *patterns, int64_t base, int updates) {
+  Places places, *l = &places;
+  if (!ascends(group, patterns)) return 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int64_t i = 0; i < group->count; i += LANES) {
+      int64_t lane = number_of(group, i);
+      const int64_t *where = group->at + i;
+      Pattern pattern = patterns[i / LANES];
+      int32_t mine = k->owner_of[lane];
+      if (!global_places(l, k, g, where, lane, group->size, pattern)) return 0;
+      for (int kind = 0; kind < 3 && !pass; kind++)
+        if (g->noted >> kind & 1 && clash_there(g, l, kind, mine, updates && !kind)) return 0;
+      if (pass) note_there(g, l, 0, mine, base);
+    }
+  }
+  return 1;
+}
+
+static int note_global(Checks *c, Watched *w, int store, const Group *g, const uint8_t *patterns) {
+  const Knowledge *k = (const Knowledge *)at(c->knowledge);
+  GlobalLedger *l = ledger_of(c, w, g->at[0]);
+  if (!l || (g->size & -g->size) < (int64_t)1 << l->shift) return 0; /* its places become smaller */
+  int64_t base = (c->now + store) << TIME | w->site << SITE;
+  if (store) {
+    int updates = (int)w->updates;
+    if (l->copied) return 0;
+    if (!(patterns && write_global_places(k, l, g, patterns, base, updates)) &&
+        fragir_global_write(k, l, g, base, 0, (int)l->noted, updates) & BY_NUMPY)
+      return 0;
+    l->noted |= WRITTEN_;
+    c->now++; /* later than what has been read */
+    return 1;
+  }
+  if (w->cached && l->noted & WRITTEN_) return 0;
+  int64_t done = 0, step = patterns ? LANES : g->count;
+  for (int64_t i = 0; i <= g->count; i += step) {
+    Pattern pattern = patterns && i < g->count ? patterns[i / LANES] : ANY;
+    if (pattern == ANY && i < g->count) continue;
+    const Group rest = part_of(g, done, i);
+    if (rest.count) {
+      int found = fragir_global_read(k, l, &rest, base, 0, (int)l->noted);
+      if (found & BY_NUMPY) return 0;
+      if (found & ELSEWHERE) l->noted |= FAR_;
+      l->noted |= READ_;
+    }
+    done = i;
+    if (pattern != ANY && read_global_places(k, l, g, i, pattern, base)) {
+      done = i + LANES;
+      l->noted |= READ_;
+    }
+  }
+  return 1;
+}
