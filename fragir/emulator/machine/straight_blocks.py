@@ -40,7 +40,7 @@ from fragir.emulator.native.straight import NO_ROW, StraightFunctions
 
 #: Visits of a block before it is encoded, which takes as long as some ten of its steps: most
 #: code runs once. A visit of so many warps counts twice, and so on.
-WARM, MANY = 16, 32
+WARM, MANY = 8, 32
 _ROOM = 64  # pieces that there is room for at first
 _NOWHERE = (native.OTHER, 0, 0, 0, 0, -1, -1, -1, -1)  # a piece that is no block
 
