@@ -172,10 +172,10 @@ def _quick_step(
     """
     count, fraction = a.value.shape[0], how.fraction
     shape = (count + 1, *c.shape)
+    leading = most.astype(np.int32)
     zeros = bool(most.size) and int(most.min()) < nothing
     if zeros:
-        most[most < nothing] = -_BIAS
-    leading = most.astype(np.int32)
+        leading[most < nothing] = -_BIAS
     leading += _BIAS
     leading <<= _PLACE
     # E + 127 in the place of an f32's exponent; that of a subnormal addend is 0, which is too low.
