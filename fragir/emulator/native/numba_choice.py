@@ -17,9 +17,9 @@ from fragir.emulator.native import library
 
 _MMA = 16 * 8 * 16  # products of an m16n8k16
 
-WARM = 60_000 * _MMA
+WARM = 150_000 * _MMA
 """Products after which numba pays where its machine code is on disk: 0.4 s of numpy."""
-COLD = 1_000_000 * _MMA
+COLD = 2_000_000 * _MMA
 """The same where it must compile: 6 s of numpy."""
 
 
