@@ -16,6 +16,7 @@ import numpy as np
 
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
+from fragir.emulator.checks.extents import Extents
 from fragir.emulator.checks.races.compiled import CompiledLedgers, GlobalPointers, describe
 from fragir.emulator.checks.races.races import Races
 from fragir.emulator.machine.lanes import LANES
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 _NOTED = 3  # kinds of records of a ledger
+ANYWHERE = -1  # instead of a space
 
 
 class CompiledRuns:
@@ -44,10 +46,11 @@ class CompiledRuns:
         races: Races,
         conflicts: Conflicts,
         ledgers: CompiledLedgers,
+        extents: Extents | None,
     ) -> None:
         self.machine, self.program = machine, program
         self.definedness, self.races, self.conflicts = definedness, races, conflicts
-        self.compiled = ledgers
+        self.compiled, self.extents = ledgers, extents
         self.rows = np.zeros(len(program.code), WATCHED)
         self.rows["ledger"] = -1
         #: Ledgers as they were told, and the arrays of their records then.
@@ -65,12 +68,13 @@ class CompiledRuns:
         """That of a launch with all checks; None where the library is not in use."""
         found: list[Any] = [
             next((hook for hook in machine.hooks if isinstance(hook, kind)), None)
-            for kind in (Definedness, Races, Conflicts)
+            for kind in (Definedness, Races, Conflicts, Extents)
         ]
-        definedness, races, conflicts = found
-        if None in found or races.shared.compiled is None:
+        definedness, races, conflicts, extents = found
+        if None in found[:3] or races.shared.compiled is None:
             return None
-        return cls(machine, program, definedness, races, conflicts, races.shared.compiled)
+        ledgers = races.shared.compiled
+        return cls(machine, program, definedness, races, conflicts, ledgers, extents)
 
     def _describe(self, launch: WatchedLaunch) -> list[Any]:
         """Fills in what stays; gives the arrays."""
@@ -83,8 +87,10 @@ class CompiledRuns:
         launch.floor, launch.uneven = address_of(clocks.floor), address_of(clocks.uneven)
         launch.warps = machine.warps
         launch.rows = address_of(self.rows)
-        memory = plane.memory
-        return [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
+        memory, homes = plane.memory, (machine.memory.shared_home, machine.memory.local_home)
+        launch.shared_home, launch.local_home = (address_of(home) for home in homes)
+        arrays = [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
+        return [*arrays, *homes]
 
     # -- what is left to runs ----------------------------------------------------------------------
 
@@ -94,11 +100,11 @@ class CompiledRuns:
         if not all(hook.compiled(d, ins) for hook in asked):
             return False
         if self.program.opcode(ins).access:
-            self._describe_access(at, ins)
+            self._describe_access(d, at, ins)
         d.watched[id(ins)] = self.definedness.involved(ins)
         return True
 
-    def _describe_access(self, at: int, ins: Instruction) -> None:
+    def _describe_access(self, d: Decoder, at: int, ins: Instruction) -> None:
         races, row = self.races, self.rows[at]
         site = races.sites.of(ins)
         windowed = "param" in ins.opcode or "const" in ins.opcode
@@ -108,6 +114,8 @@ class CompiledRuns:
         row["priced"] = not local and self.conflicts.counts(ins)
         row["cached"] = races.globally.through_cache(site)
         row["updates"] = races.globally.updates.loads
+        bounds = None if self.extents is None else self.extents.bounds(d, ins)
+        row["space"], row["low"], row["high"] = bounds or (ANYWHERE, 0, 0)
 
     # -- calls -------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from fragir.emulator.checks.located import address_of
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+from fragir.emulator.native.straight import SPACES
 from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
@@ -165,10 +166,30 @@ class Extents(Hooks):
         return run
 
     def compiled(self, d: Decoder, instruction: tree.Instruction) -> bool:
-        """Accesses that it does not look at."""
-        return bool(self.program.opcode(instruction).access) and (
-            id(instruction) not in self._looked_at
-        )
+        """Accesses that it does not look at, or that have bounds."""
+        row = self.program.opcode(instruction)
+        if row.bits not in ("load", "store"):
+            return False
+        return id(instruction) not in self._looked_at or self.bounds(d, instruction) is not None
+
+    def bounds(self, d: Decoder, ins: tree.Instruction) -> tuple[int, int, int] | None:
+        """Where the accesses of an instruction may begin: space, first and last byte.
+
+        The space is its index in `native.straight.SPACES`; bytes are counted from the first of the
+        lane's shared or local memory, or of all global memory. None: it is not looked at, or may
+        touch several variables.
+        """
+        index = self._looked_at.get(id(ins))
+        if index is None or d.space(ins) not in SPACES or "const" in ins.opcode:
+            return None
+        allowed = self.allowed[id(ins), index]
+        if len(allowed) != 1:
+            return None
+        size = width_of(kind_of(ins.opcode)) // 8 * count_of(ins.opcode)
+        start, end = allowed[0].start, allowed[0].end
+        space = "shared" if start < LOCAL_WINDOW else "local" if start < GLOBAL_BASE else "global"
+        base = _BASES[space]
+        return SPACES.index(space), start - base, end - base - size
 
     # -- running ---------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 WATCHED = np.dtype(
     [
         *((name, "i8") for name in ("site", "races", "priced", "cached", "updates", "ledger")),
+        *((name, "i8") for name in ("space", "low", "high")),
         *((name, "i8", 2) for name in ("paid", "needed", "excess", "warp")),
     ]
 )
@@ -30,7 +31,7 @@ class WatchedLaunch(ctypes.Structure):
         ("buffers", ctypes.c_int64),
         *((name, ctypes.c_uint64) for name in ("shared_bits", "local_bits")),
         *((name, ctypes.c_uint64) for name in ("positions", "lanes", "patterns")),
-        *((name, ctypes.c_uint64) for name in ("floor", "uneven")),
+        *((name, ctypes.c_uint64) for name in ("floor", "uneven", "shared_home", "local_home")),
         *((name, ctypes.c_int64) for name in ("warps", "resident", "now", "lowest", "logs")),
         *((name, ctypes.c_int64) for name in ("first_warp", "joins")),
         ("rows", ctypes.c_uint64),

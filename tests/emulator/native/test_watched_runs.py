@@ -31,10 +31,10 @@ HEAD = """.version 8.0
 .visible .entry k(.param .u64 x, .param .u64 y, .param .u32 turns)
 { .reg .b16 %h<4>; .reg .b32 %r<12>; .reg .b64 %d<4>; .reg .b64 %x, %y, %at; .reg .pred %p<6>;
   .reg .b32 %v<4>, %sum, %turn, %turns, %tid, %all, %to; .reg .b64 %w<2>;
-  .shared .align 16 .b8 own[4096]; .local .align 16 .b8 mine[64];
+  .shared .align 16 .b8 own[SIZE]; .shared .align 16 .b8 next[4096]; .local .align 16 .b8 mine[64];
   ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u32 %turns, [turns];
   mov.u32 %tid, %tid.x; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x;
-  mad.lo.u32 %all, %r0, %r1, %tid; mov.u32 %sum, 0; mov.u32 %turn, 0;
+  mad.lo.u32 %all, %r0, %r1, %tid; mov.u32 %sum, 0; mov.u32 %turn, 0; mov.u32 %r11, next;
 """
 TAIL = """
   add.u32 %turn, %turn, 1; setp.lt.u32 %p0, %turn, %turns;
@@ -170,10 +170,15 @@ def access(random: Random) -> str:
         place, space = "[%at]", random.choice(["global", "global", "global.nc"])
     if not load and space == "global.nc":
         space = "global"
+    space = f".{space}"
+    if random.random() < 0.2:  # by a generic address
+        if shared:
+            lines.append("cvt.u64.u32 %at, %to; cvta.shared.u64 %at, %at;")
+        place, space = "[%at]", ""
     guard = random.choice(["", "", "", "@%p1 ", "@!%p2 ", "@%p3 "])
-    text = f"{guard}ld.{space}.{end} {registers}, {place};"
+    text = f"{guard}ld{space}.{end} {registers}, {place};"
     if not load:
-        text = f"{guard}st.{space}.{end} {place}, {registers};"
+        text = f"{guard}st{space}.{end} {place}, {registers};"
     return " ".join([*lines, text, "add.u32 %sum, %sum, %r2;" if load and size == 4 else ""])
 
 
@@ -200,7 +205,10 @@ def program(random: Random) -> str:
         lines.append("shfl.sync.bfly.b32 %r6, %sum, 1, 31, -1; add.u32 %sum, %sum, %r6;")
     if random.random() < 0.3:
         lines.append("add.u64 %at, %y, 8192; st.global.u32 [%at], %sum;")
-    return HEAD + "\n".join(lines) + TAIL
+    size = random.choice(
+        [2048, 4096, 4096]
+    )  # accesses stay within it, or come to the next variable
+    return HEAD.replace("SIZE", str(size)) + "\n".join(lines) + TAIL
 
 
 def arrays() -> list[Any]:
@@ -225,7 +233,7 @@ def test_random_programs(seed: int) -> None:
 
 
 def loop(body: str, before: str = "") -> str:
-    return HEAD + before + "LOOP:\n" + body + TAIL
+    return HEAD.replace("SIZE", "4096") + before + "LOOP:\n" + body + TAIL
 
 
 EACH = """  mov.u32 %r4, own; mad.lo.u32 %r5, %tid, 4, %r4; mul.wide.u32 %at, %all, 4;
@@ -313,3 +321,11 @@ def test_runs_do_take_accesses_and_barriers() -> None:
         )
     assert len(told) < 200  # of 4,000
     assert len(calls) < 100
+
+
+def test_variables_that_lie_side_by_side() -> None:
+    """Thread 63 stores 252 + 192 * turn bytes behind the start of a variable of 4096 bytes."""
+    body = "mul.lo.u32 %r6, %turn, 192; add.u32 %r6, %r5, %r6; st.shared.u32 [%r6], %r3;"
+    text = loop(body, EACH)
+    assert kinds(judged(text, arrays(), 21, grid=(1,), block=(64,))) == set()
+    assert kinds(judged(text, arrays(), 22, grid=(1,), block=(64,))) == {"out-of-bounds"}

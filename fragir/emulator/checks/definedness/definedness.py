@@ -24,7 +24,7 @@ from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.hooks import Hooks, preceded
-from fragir.emulator.checks.located import address_of, located
+from fragir.emulator.checks.located import located
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
@@ -117,8 +117,7 @@ class Definedness(Hooks):
         if row.bits == "shuffle":
             return self._among_all(d, instruction)
         if row.bits in ("load", "store"):
-            place = d.place(instruction, address_of(instruction), d.space(instruction))
-            return place.space != "generic" and located(d, instruction) is not None
+            return located(d, instruction) is not None
         return row.ends != "call" and row.bits not in _ELSEWHERE
 
     def involved(self, instruction: tree.Instruction) -> int:

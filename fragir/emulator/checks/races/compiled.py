@@ -62,6 +62,8 @@ class SharedPointers(ctypes.Structure):
             )
         ),
         *((name, _NUMBER) for name in ("columns", "places", "shift", "stride", "alone")),
+        ("chunks", _POINTER),
+        ("slots", _NUMBER),
         *((name, _POINTER) for name in ("before", "pushed_places", "pushed_records")),
         *((name, _POINTER) for name in ("before_masks", "pushed_masks")),
         *((name, _NUMBER) for name in ("pushed", "room")),
@@ -115,6 +117,7 @@ class CompiledLedgers:
             setattr(pointers, name, _at(getattr(shared, name)))
         pointers.columns, pointers.places = shared.columns, len(shared.written)
         pointers.shift = shared.shift
+        pointers.chunks, pointers.slots = _at(shared.chunk_read), shared.chunk_read.shape[1]
         pointers.stride, pointers.alone = max(shared.stride, 1), int(shared.alone)
         self._room(1024)
         self._ledgers: dict[int, tuple[Ledger, I64, GlobalPointers]] = {}

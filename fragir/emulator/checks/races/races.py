@@ -243,11 +243,9 @@ class Races(Hooks):
             return False
         if strength(row, instruction.opcode) or self.shared.compiled is None:
             return False
-        if d.space(instruction) != "shared":
+        if d.space(instruction) not in ("shared", "generic"):
             return True
-        if row.access == "load":
-            return not self.shared.strong_writes
-        return not self.shared_places.chunk_read.shape[1]
+        return row.access == "store" or not self.shared.strong_writes
 
     def _after(self, step: Step, action: Any) -> Step:
         ids = self.machine.lane_ids

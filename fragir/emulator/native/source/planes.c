@@ -16,17 +16,6 @@ static int apart(const Group *g) {
   return 1;
 }
 
-/* Whether a lane does not know an access (Clocks.unordered). */
-static inline int unknown(const Knowledge *k, int64_t lane, int64_t own, int64_t rec) {
-  int64_t time = rec >> TIME;
-  if (time <= k->floor[lane]) return 0;
-  int64_t column = rec & COLUMN;
-  if (column == own) return 0;
-  if (column >> 5 == own >> 5 && time <= k->warp_floor[lane]) return 0;
-  if (column >= k->width) column = k->width - 1;
-  return time > k->known[lane * k->width + column];
-}
-
 /* -- shared memory ----------------------------------------------------------------------------- */
 
 static inline int64_t parts_of(int64_t size, int64_t shift) {

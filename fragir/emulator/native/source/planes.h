@@ -31,6 +31,17 @@ typedef struct {
   int64_t old_room; /* so many places */
 } Knowledge;
 
+/* Whether a lane does not know an access (Clocks.unordered). */
+static inline int unknown(const Knowledge *k, int64_t lane, int64_t own, int64_t rec) {
+  int64_t time = rec >> TIME;
+  if (time <= k->floor[lane]) return 0;
+  int64_t column = rec & COLUMN;
+  if (column == own) return 0;
+  if (column >> 5 == own >> 5 && time <= k->warp_floor[lane]) return 0;
+  if (column >= k->width) column = k->width - 1;
+  return time > k->known[lane * k->width + column];
+}
+
 /* The lanes of an access: at[i] is the byte position of lanes[i], or of first + i. */
 typedef struct {
   const int64_t *at, *lanes;
@@ -45,6 +56,8 @@ typedef struct {
   uint8_t *logged;
   const int64_t *slot_of, *block_of;
   int64_t columns, places, shift, stride, alone; /* read, masks: [column][place] */
+  const int64_t *chunks; /* [16 bytes][slot]: what the asynchronous proxy has read */
+  int64_t slots;
   /* Room for what a call has to remember of each place that it accesses, and for what it gives
    * back: reads that it has pushed out. */
   int64_t *before, *pushed_places, *pushed_records;

@@ -159,6 +159,17 @@ static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
   return 1;
 }
 
+/* Whether the asynchronous proxy may still read what is written. */
+static int still_read(const Knowledge *k, const SharedLedger *s, const Group *g) {
+  for (int64_t i = 0; i < g->count && s->slots; i++) {
+    int64_t lane = number_of(g, i);
+    for (int64_t chunk = g->at[i] / 16; chunk <= (g->at[i] + g->size - 1) / 16; chunk++)
+      for (int64_t slot = 0; slot < s->slots; slot++)
+        if (unknown(k, lane, k->own[lane], s->chunks[chunk * s->slots + slot])) return 1;
+  }
+  return 0;
+}
+
 static int note_shared(Checks *c, const Watched *w, int store, const Group *g,
                        const uint8_t *patterns) {
   const Knowledge *k = (const Knowledge *)at(c->knowledge);
@@ -167,6 +178,7 @@ static int note_shared(Checks *c, const Watched *w, int store, const Group *g,
   /* of one block alone; each of its warps has a column of its own */
   int full = patterns && s->alone && (s->columns > 2 || k->block == LANES);
   if (store) {
+    if (still_read(k, s, g)) return 0;
     if (full && !logs && write_places(k, s, g, patterns, base)) return 1;
     return !(fragir_shared_write(k, s, g, base, c->lowest, logs != 0) & BY_NUMPY);
   }

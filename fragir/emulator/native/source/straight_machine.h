@@ -183,17 +183,19 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
   uint8_t lanes[GROUP];
   const uint64_t arenas[] = {memory->globals, memory->shared, memory->local};
   int64_t *where = (int64_t *)at(checks->positions), *who = (int64_t *)at(checks->lanes);
-  int64_t size = (int64_t)code->width * (code->count - 1), count = 0, warp, n;
-  int64_t base = (int64_t)arenas[code->space];
+  int64_t size = (int64_t)code->width * (code->count - 1), count = 0, warp, n, base = 0;
   const uint8_t *mask;
-  int all = 1, neighbours = !warps->list && !warps->mask && !code->guard.base;
+  int space = -1, all = 1, neighbours = !warps->list && !warps->mask && !code->guard.base;
   for (int64_t index = 0; index < warps->count; index += n) {
     n = chunk(warps, index, &warp, &mask);
     Share share = taking_part(&code->guard, mask, warp, n, lanes);
     all &= share == EVERY;
     if (share == NONE) continue;
     const uint8_t *some = share == EVERY ? 0 : lanes;
+    int here = one_space(code, operands + code->first, memory, warp, n, some);
+    if (here < 0 || (count && here != space)) return 0;
     if (!locate(code, operands + code->first, memory, warp, n, some, size, places)) return 0;
+    space = here, base = (int64_t)arenas[space];
     for (int64_t i = 0; i < n * LANES && !some; i++) where[count + i] = (int64_t)places[i] - base;
     for (int64_t i = 0; i < n * LANES && !some && !neighbours; i++) who[count + i] = warp * LANES + i;
     if (!some) count += n * LANES;
@@ -206,7 +208,7 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
   if (!count) return 1;
   const Group group = {where, neighbours ? 0 : who, warps->first * LANES, count, size};
   Watched *watched = (Watched *)at(checks->rows) + code->watched;
-  if (!look(checks, watched, code->kind == STORE, code->space, &group, all)) return 0;
+  if (!look(checks, watched, code->kind == STORE, space, &group, all)) return 0;
   count = 0;
   for (int64_t index = 0; index < warps->count; index += n) {
     n = chunk(warps, index, &warp, &mask);

@@ -70,6 +70,13 @@ static int locate_all(const Code *code, const Operand *operand, const Memory *m,
   return 1;
 }
 
+/* The space that a generic address is in. */
+static int space_of(const Memory *m, uint64_t address) {
+  if (address >= m->shared_window && address - m->shared_window < (uint64_t)1 << 32) return SHARED;
+  if (address >= m->local_window && address - m->local_window < (uint64_t)1 << 32) return LOCAL;
+  return GLOBAL;
+}
+
 /* The places of the lanes that take part; 0 where one may not be accessed, or not by this road. */
 static int locate(const Code *code, const Operand *operand, const Memory *m, long warp, long warps,
                   const uint8_t *lanes, int64_t size, uint64_t *places) {
@@ -87,13 +94,9 @@ static int locate(const Code *code, const Operand *operand, const Memory *m, lon
     if (address & (uint64_t)(size - 1)) return 0;
     int space = code->space;
     if (space == GENERIC) {
-      space = GLOBAL;
-      if (address >= m->shared_window && address - m->shared_window < (uint64_t)1 << 32) {
-        space = SHARED, address -= m->shared_window;
-        if (m->cluster > 1) return 0;
-      } else if (address >= m->local_window && address - m->local_window < (uint64_t)1 << 32) {
-        space = LOCAL, address -= m->local_window;
-      }
+      space = space_of(m, address);
+      if (space == SHARED && m->cluster > 1) return 0;
+      address -= space == SHARED ? m->shared_window : space == LOCAL ? m->local_window : 0;
     }
     if (space == GLOBAL) place = in_buffer(m, (int64_t)(address - m->global_base), size, &known);
     else if (space == SHARED)
@@ -103,6 +106,25 @@ static int locate(const Code *code, const Operand *operand, const Memory *m, lon
     places[i] = place;
   }
   return 1;
+}
+
+/* The one space that all lanes access; -1: there are several. */
+static int one_space(const Code *code, const Operand *operand, const Memory *m, long warp,
+                     long warps, const uint8_t *lanes) {
+  uint64_t room[GROUP];
+  int found = -1;
+  if (code->space != GENERIC) return code->space;
+  const void *row = read_row(operand, warp, warps, room);
+  for (long i = 0; i < warps * LANES; i++) {
+    if (lanes && !lanes[i]) continue;
+    uint64_t address = operand->size == 8
+                           ? ((const uint64_t *)row)[i] + (uint64_t)code->immediate
+                           : ((const uint32_t *)row)[i] + (uint32_t)code->immediate;
+    int space = space_of(m, address);
+    if (found >= 0 && space != found) return -1;
+    found = space;
+  }
+  return found;
 }
 
 #define EACH_LANE for (long i = 0; i < n; i++) if (!lanes || lanes[i])

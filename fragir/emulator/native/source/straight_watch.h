@@ -86,6 +86,20 @@ static int prices(const Group *g, int shared, const uint8_t *patterns, int64_t *
   return 1;
 }
 
+/* Whether a lane may access what lies beside the variable that it means. */
+static int beside(const Checks *c, const Watched *w, int space, const Group *g) {
+  if (w->space < 0) return 0;
+  if (w->space != space) return 1;
+  const int64_t *home = space == GLOBAL ? 0
+                        : (const int64_t *)at(space == SHARED ? c->shared_home : c->local_home);
+  int64_t bad = 0;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t own = g->at[i] - (home ? home[number_of(g, i)] : 0);
+    bad |= (own < w->low) | (own > w->high);
+  }
+  return bad != 0;
+}
+
 /* -- all of it ----------------------------------------------------------------------------------- */
 
 /* Looks at an access to one space, and notes it; `full`: of all lanes of its warps. 0: it must be
@@ -97,15 +111,16 @@ static int look(Checks *c, Watched *w, int store, int space, const Group *g, int
     patterns[i / LANES] = (uint8_t)pattern_of(g->at + i, g->size);
   int shared = space == SHARED;
   uint64_t plane = shared ? c->shared_bits : space == LOCAL ? c->local_bits : 0;
+  if (beside(c, w, space, g)) return 0;
   if (plane && !store && undefined((const uint8_t *)at(plane), g, patterns)) return 0;
-  if (w->priced) {
+  if (w->priced && space != LOCAL) {
     if (!prices(g, shared, patterns, found)) return 0;
     int64_t warp = c->first_warp + found[3];
     if (found[2] && (found[2] > w->excess[shared] ||
                      (found[2] == w->excess[shared] && warp < w->warp[shared])))
       return 0;
   }
-  if (w->races &&
+  if (w->races && space != LOCAL &&
       !(shared ? note_shared(c, w, store, g, patterns) : note_global(c, w, store, g, patterns)))
     return 0;
   w->paid[shared] += found[0];
