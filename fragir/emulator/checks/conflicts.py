@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.memory import Arena
+    from fragir.emulator.machine.patterns import AccessPattern
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
@@ -74,6 +75,20 @@ class Cost:
     )
 
 
+@dataclass(slots=True)
+class PricedPattern:
+    """What an access like the last ones of its instruction costs: `excess`: the most that a warp
+    pays more than it must, `warp`: which."""
+
+    pattern: AccessPattern
+    moved: int
+    cost: Cost
+    paid: int
+    needed: int
+    excess: int
+    warp: int
+
+
 class CountsElsewhere(Protocol):
     """What straight-line runs have cost (`compiled_runs.py`)."""
 
@@ -98,6 +113,8 @@ class Conflicts(Hooks):
         self._prices = compiled_prices()
         #: By instruction: whether it is looked at.
         self._counts: dict[int, bool] = {}
+        #: By instruction: what it cost when it was last counted.
+        self._priced: dict[int, PricedPattern] = {}
         self._apart = False  # whether another process adds up
         #: Who has what straight-line runs have cost.
         self.runs: CountsElsewhere | None = None
@@ -117,15 +134,44 @@ class Conflicts(Hooks):
         return counts
 
     def on_access(self, access: Access) -> None:
+        if access.pattern is not None and self._again(access, access.pattern):
+            return
         if not self.counts(access.instruction) or access.space == "local":
             return
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:
                 self._count(access, arena, at, lanes)
 
+    def _again(self, access: Access, pattern: AccessPattern) -> bool:
+        """Counts an access that is like an earlier one; whether that was all."""
+        last = self._priced.get(id(access.instruction))
+        if last is None or last.pattern is not pattern:
+            return False
+        cost, worst = last.cost, last.cost.worst
+        if (access.moved - last.moved) % (WORD if cost.shared else SECTOR):
+            return False
+        if last.excess >= worst.excess and last.excess:
+            first = self._base() // LANES + last.warp
+            if last.excess > worst.excess or first < worst.thread // LANES:
+                return False
+        cost.paid += last.paid
+        cost.needed += last.needed
+        return True
+
     def _count(self, access: Access, arena: Arena, at: I64, lanes: I64) -> None:
         shared = arena is self.machine.memory.shared
         cost = self._cost(access.instruction, shared)
+        paid, needed = cost.paid, cost.needed
+        excess, warp = self._price_all(cost, access, at, lanes)
+        if access.pattern is not None:
+            self._priced[id(access.instruction)] = PricedPattern(
+                *(access.pattern, access.moved, cost),
+                *(cost.paid - paid, cost.needed - needed, excess, warp),
+            )
+
+    def _price_all(self, cost: Cost, access: Access, at: I64, lanes: I64) -> tuple[int, int]:
+        """Counts what every warp pays; the most that one pays more than it must, and which."""
+        shared = cost.shared
         if self._prices is not None:
             found = self._prices.total(at, lanes, access.size, shared)
             if found is not None:
@@ -136,7 +182,7 @@ class Conflicts(Hooks):
                     which = lanes.ravel() // LANES == warp
                     rows, _ = by_warp(at.ravel()[which], lanes.ravel()[which])
                     self._weigh(cost, access, _relative(rows, shared)[0], excess, warp, lanes)
-                return
+                return excess, warp
         if at.ndim == 2 and at.shape[1] == LANES:
             rows, warps = at, lanes[:, 0] // LANES
         else:
@@ -164,6 +210,7 @@ class Conflicts(Hooks):
                 excess, which = int(each[most] - least[most]), int(rest[most])
         if excess and excess >= cost.worst.excess:
             self._weigh(cost, access, relative[which], excess, int(warps[which]), lanes)
+        return excess, int(warps[which])
 
     def _price(self, cost: Cost, access: Access, pattern: I64) -> tuple[int, int, str]:
         """(paid, needed, in words) of a pattern."""

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.machine.events import Access, AccessKind
-from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.numbers.types import count_of, kind_of, width_of
+from fragir.emulator.machine.lanes import LANES, Mask, Step, is_slice
+from fragir.emulator.machine.patterns import AccessPattern
+from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.ptx.tree import Address
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.ptx.tree import Instruction
+
+#: So often an access may be unlike the last one before nobody looks any more.
+MISSES = 8
 
 
 def address_of(ins: Instruction) -> int:
@@ -55,11 +59,21 @@ class LocatedAccess:
         rows: int = 0,
     ) -> None:
         self.machine, self.ins = d.machine, ins
+        self.memory = d.machine.memory
         self.kind: AccessKind = kind
         self.place, self.size, self.rows = place, size, rows
+        #: Whether its step asks for no other place of so many bytes.
+        self._only = d.program.opcode(ins).bits in ("load", "store", "atomic")
         self._found: Access | None = None
         self._sel: Any = None
         self._mask: Mask = None
+        self._misses = 0
+        #: The last access of all lanes of neighbouring warps; which warps, the addresses counted
+        #: from the first lane's, and that.
+        self._last: Access | None = None
+        self._shape: tuple[int, int, bytes] = 0, 0, b""
+        self._first = 0
+        self._base = 0  # the first address of the pattern
 
     def of(self, sel: Any, mask: Mask) -> Access:
         """The access of the lanes that take part; the same one until the instruction is over."""
@@ -77,26 +91,86 @@ class LocatedAccess:
             address = place.at(warps, None)[:, : self.rows]
         else:
             address = place.at(sel, mask)
+            if self._only and mask is None and is_slice(sel) and self._misses < MISSES:
+                found = self._found = self.memory.located = self._like_last(sel, address)
+                return found
             lanes = machine.lane_ids[sel] if mask is None else machine.lane_ids[sel][mask]
-        found = self._found = Access(
+        found = self._found = self._access(address, lanes, warps, used)
+        if self._only:
+            self.memory.located = found
+        return found
+
+    def _access(self, address: Any, lanes: I64, sel: Any, mask: Mask) -> Access:
+        return Access(
             self.kind,
             self.ins,
-            place.space,
+            self.place.space,
             address,
             self.size,
             lanes,
-            warps,
-            used,
-            machine.memory,
+            sel,
+            mask,
+            self.memory,
         )
-        return found
+
+    # -- accesses that are like the last one -------------------------------------------------------
+
+    def _like_last(self, sel: Any, address: Any) -> Access:
+        """All lanes of neighbouring warps: what is known of the last time is taken over."""
+        first, last = address.item(0), self._last
+        shape = sel.start, sel.stop, (address - address[0, 0]).tobytes()
+        if shape != self._shape or last is None:
+            self._misses += 1
+            self._shape = shape
+            return self._anew(sel, address, first)
+        self._misses = 0
+        pattern = last.pattern or self._learn(last)
+        if pattern is None or not pattern.allows(first - self._base, self.memory.changes):
+            return self._anew(sel, address, first)
+        if first == self._first and last.pattern is not None:
+            last.sel = sel
+            return last
+        access = self._access(address, last.lanes, sel, None)
+        access.pattern, access.moved = pattern, first - self._base
+        access.found = [(pattern.arena, pattern.moved(access.moved), None)]
+        self._last, self._first = access, first
+        return access
+
+    def _anew(self, sel: Any, address: Any, first: int) -> Access:
+        access = self._access(address, self.machine.lane_ids[sel], sel, None)
+        self._last, self._first = access, first
+        return access
+
+    def _learn(self, last: Access) -> AccessPattern | None:
+        """The pattern of an access that has been located; None where it has none."""
+        memory = self.memory
+        if last.found is None or len(last.found) > 1:
+            return None
+        ((arena, at, which),) = last.found
+        if which is not None:
+            return None
+        if arena is memory.globals:
+            low, high = int(at.min()), int(at.max())
+            start, end = memory.place_at(low)
+        elif arena is memory.shared and memory.cluster == 1:
+            offset = at % memory.shared_stride
+            low, high = int(offset.min()), int(offset.max())
+            start, end = 0, memory.shared_size
+        else:
+            return None
+        self._base = self._first
+        room = start - low, end - self.size - high
+        key = *self._shape[:2], arena is memory.shared, self.size, (at - at[0, 0]).tobytes()
+        number = memory.patterns.of(key)
+        return AccessPattern(arena, at, self.size, room, memory.changes, number)
 
     def around(self, step: Step) -> Step:
         """The whole step: what was found is of this time alone."""
+        memory = self.memory
 
         def run(sel: Any, mask: Mask) -> None:
             self._found = None
             step(sel, mask)
-            self._found = None
+            self._found = memory.located = None
 
         return run

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fragir.emulator.machine.issues import Issue
 from fragir.emulator.machine.lanes import LANES, Mask
 from fragir.emulator.machine.memory import DeviceMemory
+from fragir.emulator.machine.patterns import AccessPattern, Spaces
 from fragir.emulator.machine.transfers import Copy, Transfer
 from fragir.emulator.numbers.types import I64
 
@@ -41,7 +42,10 @@ class Access:
 
     `size`: bytes of each lane (whole vector; 16 for a row of ldmatrix or stmatrix). `address`: as
     the kernel sees it in `space` (global, shared, local or generic), one for each of `lanes` (flat
-    numbers, in the same shape). `sel` and `mask` are what the step was called with.
+    numbers, in the same shape). `sel` and `mask` are what the step was called with. `pattern`:
+    where the instruction has accessed memory like this before; `moved`: how far from its places.
+    `found`: what `DeviceMemory.spaces` gives. `group`: what a check has made of it, for the next
+    time: accesses that are the same may be one object.
     """
 
     kind: AccessKind
@@ -54,6 +58,10 @@ class Access:
     mask: Mask
     memory: DeviceMemory
     _parts: list[tuple[Arena, I64, I64]] | None = None
+    found: Spaces | None = None
+    pattern: AccessPattern | None = None
+    moved: int = 0
+    group: Any = None
 
     def parts(self) -> list[tuple[Arena, I64, I64]]:
         """(arena, byte positions, lanes) per space; several for generic addresses.
@@ -70,7 +78,10 @@ class Access:
         if self.space == "shared" and self.address.shape != _shape(self.sel, self.mask, lanes):
             home = memory.shared_home.ravel()[lanes]
             return [(memory.shared, memory.locate_shared(self.address, home, self.size), lanes)]
-        found = memory.spaces(self.space, self.address, self.sel, self.mask, self.size)
+        found = self.found
+        if found is None:
+            found = memory.spaces(self.space, self.address, self.sel, self.mask, self.size)
+            self.found = found
         return [(arena, at, lanes if which is None else lanes[which]) for arena, at, which in found]
 
 

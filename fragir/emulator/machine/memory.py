@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Arena
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
-from fragir.emulator.numbers.types import I64, U64, UINT, Bools, every
+from fragir.emulator.machine.patterns import LocatedBefore, PatternNumbers, Spaces
+from fragir.emulator.numbers.types import I64, U64, UINT, every
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x0100_0000_0000
@@ -77,6 +78,9 @@ class DeviceMemory:
         self._heap = [-1, -1]
         self._fresh = 0
         self._given: list[Buffer] = []  # of the heap, by address
+        self.changes = 0  # how often the places that can be accessed have changed
+        self.located: LocatedBefore | None = None
+        self.patterns = PatternNumbers()
         self.globals = Arena(0)
         self.shared = Arena(0)
         self.local = Arena(0)
@@ -183,6 +187,7 @@ class DeviceMemory:
         self._starts[:] = [b.start for b in self.places]
         self._ends[:] = [b.start + b.size for b in self.places]
         self._rooms.clear()
+        self.changes += 1
 
     def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
         return self.globals.bytes[buffer.start : buffer.start + buffer.size]
@@ -207,6 +212,11 @@ class DeviceMemory:
             start = np.array(self._starts[place], np.uint64)
             known = self._rooms[place, size] = start, np.array(max(room, 0), np.uint64)
         return room >= 0 and every(offset - known[0] <= known[1])
+
+    def place_at(self, position: int) -> tuple[int, int]:
+        """Where the place begins and ends in which a position of the global arena lies."""
+        found = bisect_right(self._starts, position) - 1
+        return self._starts[found], self._ends[found]
 
     def rest_of_buffer(self, address: int, most: int) -> bytes:
         """What lies from a global address to the end of its buffer, at most so many bytes."""
@@ -295,12 +305,16 @@ class DeviceMemory:
 
     def spaces(
         self, space: str, address: npt.NDArray[Any], sel: Select, mask: Mask, size: int
-    ) -> list[tuple[Arena, I64, Bools | None]]:
+    ) -> Spaces:
         """Where lanes' accesses of `size` bytes go: (arena, byte positions, which lanes).
 
         `address` holds the active lanes only (compressed where there is a mask). "Which lanes"
         is None where one space serves all of them; generic addresses may need several.
         """
+        known = self.located
+        if known is not None and known.sel is sel and known.mask is mask and known.size == size:
+            if known.found is not None:
+                return known.found
         if space == "global":
             return [(self.globals, self.locate_global(address, size), None)]
         if space == "shared":
@@ -317,7 +331,7 @@ class DeviceMemory:
 
     def _generic(
         self, address: npt.NDArray[np.uint64], sel: Select, mask: Mask, size: int
-    ) -> list[tuple[Arena, I64, Bools | None]]:
+    ) -> Spaces:
         low, high = int(address.min()), int(address.max())
         if low >= GLOBAL_BASE:
             return [(self.globals, self.locate_global(address, size), None)]
@@ -327,7 +341,7 @@ class DeviceMemory:
             return [(self.shared, at, None)]
         in_shared = (address >= SHARED_WINDOW) & (address < SHARED_WINDOW + WINDOW)
         in_local = (address >= LOCAL_WINDOW) & (address < LOCAL_WINDOW + WINDOW)
-        result: list[tuple[Arena, I64, Bools | None]] = []
+        result: Spaces = []
         where = rest = ~(in_shared | in_local)
         try:
             if rest.any():

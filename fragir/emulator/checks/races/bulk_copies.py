@@ -67,6 +67,7 @@ class BulkCopies:
             self.races.after_reads(self.sites.current, places, lanes, False)
             mine = record(ASYNC + clocks.now, column, self.sites.current, transfer.atomic)
             shared.written[places] = mine
+            shared.written_at(ASYNC + clocks.now)
             self._started[id(transfer)] = transfer, ASYNC + clocks.now
         if transfer.reads is not None:
             agent = ("bulk", lane) if transfer.group >= 0 else ("mbarrier", transfer.signal)

@@ -69,6 +69,8 @@ class GlobalPlaces:
         self.clusters.start_wave(first)
         lanes = np.arange(len(self.owner_of))
         self.owner_of = (first + lanes // self.clocks.lanes).astype(np.int32)
+        for ledger in self.ledgers.values():
+            ledger.forget_last()
 
     def by_buffer(self, at: I64) -> list[tuple[Ledger, Any]]:
         """The ledgers of the buffers in which positions lie, and which of them: a mask or all."""

@@ -27,6 +27,7 @@ from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.records import STRONG, record, site_of
 from fragir.emulator.checks.races.scopes import DEVICE
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
+from fragir.emulator.checks.races.whole_warps import WholeWarpsGlobal
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
@@ -62,6 +63,7 @@ class GlobalRaces:
         self.places, self.updates, self.told = places, updates, told
         self.overlap = False
         self.compiled: CompiledLedgers | None = None
+        self._whole = WholeWarpsGlobal(self.clocks)
         #: The buffer that the instruction at a site has accessed last.
         self._guesses: dict[int, Ledger] = {}
         self.suspects: list[Suspects] = []
@@ -78,7 +80,7 @@ class GlobalRaces:
             if ledger.copied and kind != "load":
                 ledger.note_copied()
             part = group.some(which)
-            if self.compiled is not None and ledger is not guess:
+            if ledger is not guess:
                 self._guesses[site] = ledger
                 if self._quickly(kind, site, part, size, scope, ledger):
                     continue
@@ -97,13 +99,13 @@ class GlobalRaces:
     def _quickly(
         self, kind: str, site: int, part: AccessGroup, size: int, scope: int, ledger: Ledger
     ) -> bool:
-        """The common case by the compiled core; whether that was all."""
-        assert self.compiled is not None
+        """The common case; whether that was all."""
+        quick = self._whole if self.compiled is None else self.compiled
         if kind == "load" and ledger.written and self.through_cache(site):
             return False
         plain = kind == "store" and not scope and self.updates.loads
         owner_of = self.places.owner_of
-        found = self.compiled.access(kind, site, part, size, scope, ledger, owner_of, plain)
+        found = quick.access(kind, site, part, size, scope, ledger, owner_of, plain)
         if found == BY_NUMPY:
             return False
         ledger.noted[READ if kind == "load" else WRITE] = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,28 @@ class LedgerRoom:
         return True
 
 
+class LedgerRows:
+    """The rows `[access, part]` of a ledger: neighbours, or by number."""
+
+    __slots__ = ("index", "shape", "span")
+
+    def __init__(self, shape: tuple[int, int], span: slice | None, index: Any = None) -> None:
+        self.shape, self.span, self.index = shape, span, index
+
+    def of(self, values: Any) -> Any:
+        """What an array has for them."""
+        if self.span is None:
+            return values[self.index]
+        return values[self.span].reshape(self.shape)
+
+    def put(self, values: Any, new: Any) -> None:
+        """Write into an array, for every access or every part."""
+        if self.span is None:
+            values[self.index] = new
+        else:
+            values[self.span].reshape(self.shape)[...] = new
+
+
 class Ledger:
     """A place is the smallest access so far. Positions are those of the global arena.
 
@@ -66,6 +88,9 @@ class Ledger:
         self._full, self._forgets = full, forgets
         #: Of what kinds anything has been noted.
         self.noted = [False, False, False]
+        #: By kind `AccessGroup.like` of the last access, where it has noted all that is there of it
+        #: in this wave.
+        self.last: list[tuple[int, int] | None] = [None, None, None]
         #: What bulk copies have read while nothing was written: region, record, owner.
         self.copied: deque[tuple[Region, int, int]] = deque(maxlen=LATEST)
         self._copies = 0  # so many were put there
@@ -76,6 +101,7 @@ class Ledger:
     def _begin(self) -> None:
         """Rows of nothing."""
         count = (self.size >> self.shift) + 1
+        self.forget_last()
         #: Of every page its first row, in pages; -1: it has none. None: a row is a place.
         self.table: I64 | None = None
         self.pages: I64 = np.zeros(0, np.int64)  # and the page of every one that has
@@ -88,6 +114,10 @@ class Ledger:
     def _allocate(self, count: int) -> None:
         self.records: I64 = np.zeros((3, count), np.int64)
         self.owners: I32 = np.zeros((3, count), np.int32)
+
+    def forget_last(self) -> None:
+        """What was done last is not known, or is another wave's."""
+        self.last[:] = None, None, None
 
     @property
     def written(self) -> bool:
@@ -211,6 +241,7 @@ class Ledger:
 
     def note_read(self, rows: I64, mine: I64, owner: I32, apart: bool = False) -> None:
         """`mine`, `owner`: one for each access; `apart`: no two access one place."""
+        self.last[READ] = None
         records, owners = self.records[READ], self.owners[READ]
         who, rec = owner[:, None], mine[:, None]
         if self.noted[READ]:
@@ -240,7 +271,7 @@ class Ledger:
         self, rows: I64, mine: I64, owner: I32, apart: bool = False
     ) -> tuple[bool, bool]:
         """Whether several warps write one place, and whether several lanes do."""
-        self.noted[WRITE] = True
+        self.noted[WRITE], self.last[WRITE] = True, None
         records, owners = self.records[WRITE], self.owners[WRITE]
         records[rows] = mine[:, None]
         owners[rows] = owner[:, None]

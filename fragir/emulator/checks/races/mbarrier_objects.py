@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.records import MBARRIER, PENDING, record, site_of
+from fragir.emulator.checks.races.records import MBARRIER, PENDING, TIME_SHIFT, record, site_of
 from fragir.emulator.checks.races.scopes import CLUSTER
 from fragir.emulator.checks.races.shared_places import SharedPlaces
 from fragir.emulator.numbers.types import I64
@@ -52,6 +52,7 @@ class MbarrierObjects:
 
     def _hold(self, position: int, rec: int) -> None:
         places = self.places
+        places.written_at(rec >> TIME_SHIFT)
         for at in range(position >> places.shift, (position + 7 >> places.shift) + 1):
             places.written[at] = rec
 

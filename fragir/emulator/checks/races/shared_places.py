@@ -54,6 +54,9 @@ class SharedPlaces:
         self.bit_of: U32 = np.uint32(1) << (
             np.arange(machine.warps * LANES, dtype=np.uint32) % np.uint32(LANES)
         )
+        #: No write, and no read of a thread, is later: what a barrier of all has settled since
+        #: needs no look.
+        self.newest_write = self.newest_read = 0
         self.fresh = True  # nothing to reset: untouched pages cost nothing
         self.log = ReadLog(places)
 
@@ -66,6 +69,7 @@ class SharedPlaces:
         self.read[...] = 0
         self.masks[...] = 0
         self.chunk_read[...] = 0
+        self.newest_write = self.newest_read = 0
         self.log.clear()
 
     def places(self, at: I64, size: int) -> I64:
@@ -82,6 +86,14 @@ class SharedPlaces:
         block = group.pick(self.block_of)
         return np.where(group.at // max(self.stride, 1) == block, slot, self.columns - 1)
 
+    def columns_of(self, group: AccessGroup, places: I64) -> I64:
+        """Where the reads of lanes stand in `read`, as one row."""
+        return self.slots(group)[:, None] * len(self.written) + places
+
+    def written_at(self, time: int) -> None:
+        """A write of that time is noted."""
+        self.newest_write = max(self.newest_write, time)
+
     # -- reads -----------------------------------------------------------------------------------
 
     def note_reads(
@@ -91,7 +103,7 @@ class SharedPlaces:
 
         `settled`: all that has been read there is, for certain.
         """
-        index = self.slots(group)[:, None] * len(self.written) + places
+        index = self.columns_of(group, places)
         read, masks = self.read.reshape(-1), self.masks.reshape(-1)
         before: Any = None
         masks_before: Any = None

@@ -34,6 +34,7 @@ from fragir.emulator.checks.races.records import (
 )
 from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
+from fragir.emulator.checks.races.whole_warps import WholeWarpsShared
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
 
@@ -60,6 +61,7 @@ class SharedRaces:
         self.places, self.mbarriers, self.told = places, mbarriers, told
         self.strong_writes, self.overlap = strong_writes, False
         self.compiled: CompiledLedgers | None = None
+        self._whole = WholeWarpsShared(self.clocks, places)
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
         self._writing = np.array(
             [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
@@ -137,8 +139,9 @@ class SharedRaces:
 
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> None:
         shared, clocks = self.places, self.clocks
-        if self.compiled is not None and (strong or not self.strong_writes):
-            if self.compiled.read(site, group, size, strong):
+        if strong or not self.strong_writes:
+            quick = self._whole if self.compiled is None else self.compiled
+            if quick.read(site, group, size, strong):
                 return
         at, lanes = group.at, group.lanes
         places = shared.places(at, size)
@@ -155,7 +158,7 @@ class SharedRaces:
         mine = record(clocks.now, group.pick(clocks.own), site, strong)
         settled = int(shared.read_time[places].max()) <= clocks.lowest
         shared.note_reads(places, group, mine, clocks.lowest, settled)
-        shared.read_time[places] = clocks.now
+        shared.read_time[places] = shared.newest_read = clocks.now
 
     def _after_strong_writes(self, site: int, at: I64, lanes: I64, size: int) -> None:
         """A plain read must know of all atomics, not of the last one only."""
@@ -180,9 +183,10 @@ class SharedRaces:
     ) -> None:
         shared, clocks = self.places, self.clocks
         at, lanes = group.at, group.lanes
-        if self.compiled is not None and not shared.chunk_read.shape[1]:
-            when = clocks.now if time is None else time
-            found = self.compiled.write(site, group, size, strong, when)
+        when = clocks.now if time is None else time
+        if not shared.chunk_read.shape[1]:
+            quick = self._whole if self.compiled is None else self.compiled
+            found = quick.write(site, group, size, strong, when)
             if found != BY_NUMPY:
                 if found & LOGGED:
                     places = shared.places(at, size)
@@ -204,13 +208,14 @@ class SharedRaces:
                 elif bad.any():
                     self.clash_first("write", site, bad, who, where, recs)
         self.after_reads(site, places, np.broadcast_to(lanes[:, None], places.shape), strong)
-        mine = record(clocks.now if time is None else time, group.pick(clocks.own), site, strong)
+        mine = record(when, group.pick(clocks.own), site, strong)
         shared.written[places] = mine[:, None]
+        shared.written_at(when)
         if not group.apart and (shared.written[places] != mine[:, None]).any():
             self.overlap = True
         if strong:  # an atomic reads too, and the last write does not know of all before it
             shared.note_reads(places, group, mine, clocks.lowest, settled=True)
-            shared.read_time[places] = clocks.now
+            shared.read_time[places] = shared.newest_read = clocks.now
 
     def after_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
         """What has been read here must be known to those who write."""
@@ -310,3 +315,4 @@ class SharedRaces:
         site = site_of(shared.written[places])
         mine = record(clocks.now, clocks.own[copy.lanes.ravel()], 0)
         shared.written[places] = mine[:, None] | site << COLUMN_BITS
+        shared.written_at(clocks.now)
