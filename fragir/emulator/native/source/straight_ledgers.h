@@ -24,13 +24,13 @@ static Pattern pattern_of(const int64_t *where, int64_t size) {
 
 /* The places of a warp, and what all of its lanes know. */
 typedef struct {
-  int64_t own;   /* the column of the first lane */
-  int64_t known; /* no record before it is unknown to any of them */
-  int64_t same;  /* the same for records of their own warp */
-  int parts;     /* places of each lane, as a power of two */
-  int whole;     /* whether all are at one place */
-  int64_t first;           /* the first place, where they lie side by side */
-  const int64_t *rows;     /* the first place of each lane; 0: side by side */
+  int64_t own;         /* the column of the first lane */
+  int64_t known;       /* no record before it is unknown to any of them */
+  int64_t same;        /* the same for records of their own warp */
+  int parts;           /* places of each lane, as a power of two */
+  int whole;           /* whether all are at one place */
+  int64_t first;       /* the first place, where they lie side by side */
+  const int64_t *rows; /* the first place of each lane; 0: side by side */
   int64_t room[LANES];
 } Places;
 
@@ -38,7 +38,7 @@ typedef struct {
 #define SPOT(n) (rows ? rows[(n) >> parts] + ((n) & ((1 << parts) - 1)) : (n))
 #define EACH_PLACE for (int64_t i = 0; i < LANES << parts; i++)
 /* Names for what loops use: they store numbers, which might be these for all that is known. */
-#define NAMED(l)                                   \
+#define NAMED(l)                                    \
   const int64_t own = (l)->own, known = (l)->known; \
   const int64_t *restrict rows = (l)->rows;         \
   const int parts = (l)->parts;                     \
