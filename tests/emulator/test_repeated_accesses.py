@@ -200,6 +200,14 @@ def same(text: str, turns: int, **options: Any) -> Kept:
 
 #: Bodies of loops: %at is x + 4 all, %r5 is own + 4 tid. In a late turn there is a race.
 RACES = {
+    "one lane writes what another warp reads then": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
+    st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 st.shared.u32 [%r5+160], %tid;
+    ld.shared.u32 %r7, [%r5]; bar.sync 0;""",
+    "one lane reads what another warp writes then": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
+    ld.shared.u32 %r7, [%r5]; @%p1 ld.shared.u32 %r7, [%r5+160];
+    st.shared.u32 [%r5], %turn; bar.sync 0;""",
     "one lane writes what another warp writes": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
     st.global.u32 [%at], %turn; bar.sync 0; @%p1 st.global.u32 [%at+160], %tid;""",
@@ -231,6 +239,16 @@ def test_blocks_of_several_waves() -> None:
     body = "mul.wide.u32 %w0, %tid, 4; add.u64 %w0, %w0, %x; st.global.u32 [%w0], %r0;"
     found = same(loop(body, EACH), TURNS, grid=(2,), block=(64,), resident=1)
     assert {finding.kind for finding in found.findings} == {"race"}
+
+
+def test_a_read_of_an_earlier_wave() -> None:
+    """The second block has read last what it writes, but the first has read it too."""
+    body = f"""mul.wide.u32 %w0, %tid, 4; add.u64 %w0, %w0, %x; ld.global.u32 %r7, [%w0];
+    setp.ge.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %r0, 1, %p1; @%p1 add.u32 %r7, %r7, 1;
+    @%p1 st.global.u32 [%w0], %r7;"""
+    text, options = loop(body, EACH), {"block": (64,), "resident": 1}
+    assert not same(text, LATE, grid=(2,), **options).findings
+    assert {f.kind for f in same(text, TURNS, grid=(2,), **options).findings} == {"race"}
 
 
 def test_places_that_become_smaller() -> None:

@@ -39,15 +39,24 @@ class WholeWarpsShared:
         late = shared.newest_read > lowest
         return not late or not np.count_nonzero(shared.read_time[places] > lowest)
 
+    def _places(self, group: AccessGroup, size: int) -> I64:
+        """The places of a group, `[lane, part]`."""
+        places = group.places
+        if places is None:
+            places = group.places = self.shared.places(group.at, size)
+        return places
+
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> bool:
         """A read; whether that was all."""
         shared, clocks = self.shared, self.clocks
         if group.whole is None or not group.apart:
             return False
-        places = group.places(shared, size)
+        places = self._places(group, size)
         if not self._settled(places):
             return False
-        index = group.columns(shared, places)
+        index = group.columns
+        if index is None:
+            index = group.columns = shared.columns_of(group, places)
         mine = record(clocks.now, group.pick(clocks.own), site, strong)
         shared.read.reshape(-1)[index] = mine[:, None]
         shared.masks.reshape(-1)[index] = group.pick(shared.bit_of)[:, None]
@@ -59,7 +68,7 @@ class WholeWarpsShared:
         shared = self.shared
         if strong or group.whole is None or shared.log.entries or not group.apart:
             return BY_NUMPY
-        places = group.places(shared, size)
+        places = self._places(group, size)
         if not self._settled(places):
             return BY_NUMPY
         mine = record(time, group.pick(self.clocks.own), site)
@@ -91,7 +100,7 @@ class WholeWarpsGlobal:
         """
         if group.whole is None or ledger.table is not None or not group.apart:
             return BY_NUMPY
-        rows = group.rows(ledger, size)
+        rows = _rows(group, ledger, size)
         if rows is None:
             return BY_NUMPY
         mine = record(self.clocks.now, group.pick(self.clocks.own), site, scope > 0)[:, None]
@@ -115,6 +124,27 @@ class WholeWarpsGlobal:
             rows.put(ledger.owners[how], owner)
         ledger.last[how] = like
         return 0
+
+
+def _rows(group: AccessGroup, ledger: Ledger, size: int) -> LedgerRows | None:
+    """Those of a group that is apart, in a ledger without pages; None where some lie elsewhere, or
+    places would have to be smaller."""
+    known: tuple[Ledger, int, LedgerRows] | None = group.rows
+    if known is not None and known[0] is ledger and known[1] == ledger.shift:
+        return known[2]
+    (low, high), count = group.ends, len(group.at)
+    if low < ledger.start or high + size > ledger.start + ledger.size:
+        return None
+    if size & (1 << ledger.shift) - 1:
+        return None
+    shape = count, size >> ledger.shift
+    if group.ascends and high - low == (count - 1) * size:
+        first = low - ledger.start >> ledger.shift
+        rows = LedgerRows(shape, slice(first, first + count * shape[1]))
+    else:
+        rows = LedgerRows(shape, None, ledger.places(group.at, size))
+    group.rows = ledger, ledger.shift, rows
+    return rows
 
 
 def _alone(
