@@ -206,8 +206,7 @@ RACES = {
     ld.shared.u32 %r7, [%r5]; bar.sync 0;""",
     "one lane reads what another warp writes then": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
-    ld.shared.u32 %r7, [%r5]; @%p1 ld.shared.u32 %r7, [%r5+160];
-    st.shared.u32 [%r5], %turn; bar.sync 0;""",
+    st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 ld.shared.u32 %r7, [%r5+160];""",
     "one lane writes what another warp writes": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
     st.global.u32 [%at], %turn; bar.sync 0; @%p1 st.global.u32 [%at+160], %tid;""",
@@ -253,9 +252,14 @@ def test_a_read_of_an_earlier_wave() -> None:
 
 def test_places_that_become_smaller() -> None:
     body = f"""setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
-    ld.global.u32 %r7, [%at]; add.u32 %r7, %r7, 1; st.global.u32 [%at], %r7;
-    @%p1 st.global.u8 [%at+1], %r7;"""
-    assert not same(loop(body, EACH), TURNS, grid=(2,), block=(64,)).findings
+    st.global.u32 [%at], %turn; bar.sync 0; @%p1 ld.global.u8 %r7, [%at+200]; bar.sync 0;"""
+    assert not same(loop(body, EACH), TURNS, grid=(1,), block=(64,)).findings
+
+
+def test_warps_that_change_places_and_move_on() -> None:
+    before = "xor.b32 %r6, %all, 32; mul.wide.u32 %w0, %r6, 4; add.u64 %w0, %w0, %x;"
+    body = "st.global.u32 [%w0], %turn; add.u64 %w0, %w0, 256;"
+    assert not same(loop(body, EACH + before), TURNS, grid=(1,), block=(64,)).findings
 
 
 @pytest.mark.parametrize("seed", range(40))
