@@ -1,8 +1,7 @@
 /* Accesses under the check for races: included by straight_watch.h.
  *
- * Mostly the lanes of a warp access places side by side, or one after the other. That is looked at
- * here, in loops of 32 equal turns; what is of no pattern, or not at once beyond doubt, by planes.c.
- * Reads of some warps may have been noted when those of others turn out to be left undone: to note
+ * Accesses of whole warps are looked at here, in loops of 32 equal turns; others, and what is not at
+ * once beyond doubt, by planes.c. Reads of some warps may have been noted when those of others turn out to be left undone: to note
  * them again changes nothing.
  */
 
@@ -110,6 +109,9 @@ static int read_places(const Knowledge *k, SharedLedger *s, const Group *g, int6
     masks[SPOT(i)] = all | (uint32_t)1 << (i >> parts);
     times[SPOT(i)] = now;
   }
+  if (pattern == ANY) /* others may have read the same places */
+    EACH_PLACE if (read[SPOT(i)] != (base | (own + (i >> parts))))
+      masks[SPOT(i)] |= (uint32_t)1 << (i >> parts);
   return 1;
 }
 
@@ -133,7 +135,7 @@ static int unknown_reads(const SharedLedger *s, const Places *l) {
   return bad != 0;
 }
 
-/* Whether no two lanes access one place, because each lies behind the one before. */
+/* Whether each lane accesses what lies behind all before it: then no two share a place. */
 static int ascends(const Group *g, const uint8_t *patterns) {
   for (int64_t i = 0; i < g->count; i += LANES) {
     if (patterns[i / LANES] > APART) return 0;
@@ -142,21 +144,37 @@ static int ascends(const Group *g, const uint8_t *patterns) {
   return 1;
 }
 
+/* How stores go over their warps: they look, write, see whether another lane has written there
+ * too, and put back what was there. */
+enum { LOOK, WRITE, VERIFY, UNDO };
+
+/* The step behind one; UNDO + 1: it is over. `sure`: no two lanes share a place. */
+static int next_step(int step, int sure, int shared_place) {
+  if (step == WRITE && sure) return UNDO + 1;
+  return step == VERIFY && !shared_place ? UNDO + 1 : step + 1;
+}
+
 static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
                         const uint8_t *patterns, int64_t base) {
   Places places, *l = &places;
-  if (!ascends(g, patterns)) return 0;
-  for (int pass = 0; pass < 2; pass++) {
+  int sure = ascends(g, patterns);
+  int64_t twice = 0;
+  if (!sure && g->count * g->size >> s->shift > k->old_room) return 0;
+  for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
+    int64_t *restrict old = k->old;
     for (int64_t n = 0; n < g->count; n += LANES) {
       shared_places(l, k, s, g->at + n, number_of(g, n), g->size, patterns[n / LANES]);
       NAMED(l);
       int64_t *restrict written = s->written + l->first;
-      if (!pass && (unknown_writes(l, written) || unknown_reads(s, l))) return 0;
-      if (!pass) continue;
-      EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
+      if (step == LOOK && (unknown_writes(l, written) || unknown_reads(s, l))) return 0;
+      if (step == LOOK && !sure) EACH_PLACE old[i] = written[SPOT(i)];
+      if (step == WRITE) EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
+      if (step == VERIFY) EACH_PLACE twice |= written[SPOT(i)] ^ (base | (own + (i >> parts)));
+      if (step == UNDO) EACH_PLACE written[SPOT(i)] = old[i];
+      old += LANES << parts;
     }
   }
-  return 1;
+  return !twice;
 }
 
 /* Whether the asynchronous proxy may still read what is written. */
@@ -182,14 +200,12 @@ static int note_shared(Checks *c, const Watched *w, int store, const Group *g,
     if (full && !logs && write_places(k, s, g, patterns, base)) return 1;
     return !(fragir_shared_write(k, s, g, base, c->lowest, logs != 0) & BY_NUMPY);
   }
-  int64_t done = 0, step = full ? LANES : g->count; /* lanes; those up to i are of no pattern */
-  for (int64_t i = 0; i <= g->count; i += step) {
-    Pattern pattern = full && i < g->count ? patterns[i / LANES] : ANY;
-    if (pattern == ANY && i < g->count) continue;
-    const Group rest = part_of(g, done, i);
-    if (rest.count && fragir_shared_read(k, s, &rest, base, c->lowest) & BY_NUMPY) return 0;
-    done = i;
-    if (pattern != ANY && read_places(k, s, g, i, pattern, base, c->lowest)) done = i + LANES;
+  if (!full) return !(fragir_shared_read(k, s, g, base, c->lowest) & BY_NUMPY);
+  for (int64_t i = 0; i < g->count; i += LANES) {
+    const Group one = part_of(g, i, i + LANES);
+    if (!read_places(k, s, g, i, patterns[i / LANES], base, c->lowest) &&
+        fragir_shared_read(k, s, &one, base, c->lowest) & BY_NUMPY)
+      return 0;
   }
   return 1;
 }
@@ -224,10 +240,9 @@ static int64_t first_row(const GlobalLedger *l, int64_t position) {
 static int global_places(Places *l, const Knowledge *k, const GlobalLedger *g, const int64_t *where,
                          int64_t lane, int64_t size, Pattern pattern) {
   int64_t low = where[0] - g->start, high = where[LANES - 1] - g->start + size - 1, bad = 0;
-  if (low < 0 || high >= g->size) return 0; /* they ascend */
   knowledge_of(l, k, lane, size, g->shift);
   int page = !g->table || low >> g->page_shift == high >> g->page_shift;
-  l->rows = pattern == LINE && page ? 0 : l->room;
+  l->rows = pattern == LINE && page && high < g->size ? 0 : l->room;
   l->first = l->rows ? 0 : first_row(g, where[0]);
   if (l->first < 0) return 0;
   for (int64_t i = 0; i < LANES && l->rows; i++) bad |= l->room[i] = first_row(g, where[i]);
@@ -279,20 +294,33 @@ static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *
 static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group *group,
                                const uint8_t *patterns, int64_t base, int updates) {
   Places places, *l = &places;
-  if (!ascends(group, patterns)) return 0;
-  for (int pass = 0; pass < 2; pass++) {
-    for (int64_t i = 0; i < group->count; i += LANES) {
-      int64_t lane = number_of(group, i);
-      const int64_t *where = group->at + i;
-      Pattern pattern = patterns[i / LANES];
+  int sure = ascends(group, patterns);
+  int64_t twice = 0;
+  if (!sure && group->count * group->size >> g->shift > k->old_room) return 0;
+  for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
+    int64_t *restrict old = k->old;
+    int32_t *restrict old_owners = k->old_owners;
+    for (int64_t n = 0; n < group->count; n += LANES) {
+      int64_t lane = number_of(group, n);
       int32_t mine = k->owner_of[lane];
-      if (!global_places(l, k, g, where, lane, group->size, pattern)) return 0;
-      for (int kind = 0; kind < 3 && !pass; kind++)
+      if (!global_places(l, k, g, group->at + n, lane, group->size, patterns[n / LANES])) return 0;
+      for (int kind = 0; kind < 3 && step == LOOK; kind++)
         if (g->noted >> kind & 1 && clash_there(g, l, kind, mine, updates && !kind)) return 0;
-      if (pass) note_there(g, l, 0, mine, base);
+      if (step == WRITE) note_there(g, l, 0, mine, base);
+      if (sure) continue;
+      NAMED(l);
+      int64_t *restrict records = g->records + l->first;
+      int32_t *restrict owners = g->owners + l->first;
+      if (step == LOOK) EACH_PLACE old[i] = records[SPOT(i)], old_owners[i] = owners[SPOT(i)];
+      if (step == VERIFY) {
+        EACH_PLACE twice |= (records[SPOT(i)] ^ (base | (own + (i >> parts)))) |
+                            (owners[SPOT(i)] ^ mine);
+      }
+      if (step == UNDO) EACH_PLACE records[SPOT(i)] = old[i], owners[SPOT(i)] = old_owners[i];
+      old += LANES << parts, old_owners += LANES << parts;
     }
   }
-  return 1;
+  return !twice;
 }
 
 static int note_global(Checks *c, Watched *w, int store, const Group *g, const uint8_t *patterns) {
@@ -311,22 +339,15 @@ static int note_global(Checks *c, Watched *w, int store, const Group *g, const u
     return 1;
   }
   if (w->cached && l->noted & WRITTEN_) return 0;
-  int64_t done = 0, step = patterns ? LANES : g->count;
-  for (int64_t i = 0; i <= g->count; i += step) {
-    Pattern pattern = patterns && i < g->count ? patterns[i / LANES] : ANY;
-    if (pattern == ANY && i < g->count) continue;
-    const Group rest = part_of(g, done, i);
-    if (rest.count) {
-      int found = fragir_global_read(k, l, &rest, base, 0, (int)l->noted);
+  int64_t step = patterns ? LANES : g->count;
+  for (int64_t i = 0; i < g->count; i += step) {
+    if (!patterns || !read_global_places(k, l, g, i, patterns[i / LANES], base)) {
+      const Group one = part_of(g, i, i + step);
+      int found = fragir_global_read(k, l, &one, base, 0, (int)l->noted);
       if (found & BY_NUMPY) return 0;
       if (found & ELSEWHERE) l->noted |= FAR_;
-      l->noted |= READ_;
     }
-    done = i;
-    if (pattern != ANY && read_global_places(k, l, g, i, pattern, base)) {
-      done = i + LANES;
-      l->noted |= READ_;
-    }
+    l->noted |= READ_;
   }
   return 1;
 }

@@ -15,8 +15,10 @@ static int undefined(const uint8_t *bits, const Group *g, const uint8_t *pattern
     int line = patterns && patterns[i / LANES] == LINE;
     int64_t length = line ? g->size * LANES : g->size;
     const uint8_t *from = bits + g->at[i];
+    uint32_t word = 0;
     if (length == 4) {
-      any |= (from[0] | from[1]) | (from[2] | from[3]);
+      memcpy(&word, from, 4);
+      any |= word != 0;
     } else {
       for (int64_t b = 0; b < length; b++) any |= from[b];
     }
@@ -28,7 +30,9 @@ static int undefined(const uint8_t *bits, const Group *g, const uint8_t *pattern
 static void define(uint8_t *bits, const Group *g, const uint8_t *patterns) {
   for (int64_t i = 0; i < g->count;) {
     int line = patterns && patterns[i / LANES] == LINE;
-    memset(bits + g->at[i], 0, (size_t)(line ? g->size * LANES : g->size));
+    if (line) memset(bits + g->at[i], 0, (size_t)(g->size * LANES));
+    else if (g->size == 4) memset(bits + g->at[i], 0, 4);
+    else for (int64_t b = 0; b < g->size; b++) bits[g->at[i] + b] = 0;
     i += line ? LANES : 1;
   }
 }
@@ -60,15 +64,90 @@ static int64_t sectors_apart(const int64_t *where, int64_t size) {
   return total;
 }
 
-/* fragir_prices, where warps have a pattern without a long look. */
+/* Numbers that have been seen, by their distance from the least: a bit for each. */
+enum { FARTHEST = 1 << 16 };
+
+static int seen(uint64_t *bits, int64_t number) {
+  uint64_t bit = (uint64_t)1 << (number & 63), before = bits[number >> 6];
+  bits[number >> 6] = before | bit;
+  return (before & bit) != 0;
+}
+
+static void forget(uint64_t *bits, int64_t number) { bits[number >> 6] = 0; }
+
+static int64_t least_of(const int64_t *where) {
+  int64_t least = where[0];
+  for (int64_t i = 1; i < LANES; i++) least = where[i] < least ? where[i] : least;
+  return least;
+}
+
+/* The same of lanes in any order. `bits`: FARTHEST zeros, as they are afterwards. */
+static int64_t passes_any(const int64_t *where, int64_t size, int64_t groups, uint64_t *bits) {
+  int64_t total = 0, words = size < 4 ? 1 : size / 4, lanes = LANES / groups;
+  int64_t least = least_of(where) / 4;
+  for (int64_t first = 0; first < LANES; first += lanes) {
+    uint8_t used[32] = {0}, most = 0;
+    int64_t of_bank[32] = {0}, clash = 0; /* a word, counted from 1 */
+    for (int64_t i = first; i < first + lanes; i++)
+      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++) {
+        int64_t *of = of_bank + (word & 31);
+        clash |= *of ? *of ^ (word + 1) : 0;
+        *of = word + 1;
+      }
+    if (!clash) {
+      total++;
+      continue;
+    }
+    for (int64_t i = first; i < first + lanes; i++)
+      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++) {
+        if (!seen(bits, word - least)) used[word & 31]++;
+        most = used[word & 31] > most ? used[word & 31] : most;
+      }
+    for (int64_t i = first; i < first + lanes; i++)
+      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++)
+        forget(bits, word - least);
+    total += most;
+  }
+  return total;
+}
+
+/* Sectors, and those that the different lanes' bytes would fill. */
+static void sectors_any(const int64_t *where, int64_t size, uint64_t *bits, int64_t *found) {
+  int64_t least = least_of(where), low = least / 32, sectors = 0, different = 0;
+  for (int64_t i = 0; i < LANES; i++)
+    for (int64_t n = where[i] / 32; n <= (where[i] + size - 1) / 32; n++)
+      sectors += !seen(bits, n - low);
+  for (int64_t i = 0; i < LANES; i++)
+    for (int64_t n = where[i] / 32; n <= (where[i] + size - 1) / 32; n++) forget(bits, n - low);
+  for (int64_t i = 0; i < LANES; i++) different += !seen(bits, (where[i] - least) / size);
+  for (int64_t i = 0; i < LANES; i++) forget(bits, (where[i] - least) / size);
+  found[0] = sectors;
+  found[1] = (different * size + 31) / 32;
+}
+
+/* Whether none lies farther than can be seen. */
+static int within_sight(const int64_t *where) {
+  int64_t least = least_of(where), far = 0;
+  for (int64_t i = 0; i < LANES; i++) far |= where[i] - least >= FARTHEST - 64;
+  return !far;
+}
+
+/* fragir_prices, of whole warps without a long look. */
 static int prices(const Group *g, int shared, const uint8_t *patterns, int64_t *found) {
   if (!patterns) return fragir_prices(g->at, g->lanes, g->first, g->count, g->size, shared, found);
+  uint64_t bits[FARTHEST / 64];
+  int clear = 0;
   int64_t groups = g->size > 4 ? g->size / 4 : 1; /* lanes are served together up to 128 bytes */
   for (int64_t i = 0; i < g->count; i += LANES) {
     const int64_t *where = g->at + i;
     int64_t one[4] = {groups, groups, 0, number_of(g, i) / LANES};
     Pattern pattern = patterns[i / LANES];
-    if (pattern == ANY) {
+    if (pattern == ANY && within_sight(where)) {
+      if (!clear) memset(bits, 0, sizeof bits);
+      clear = 1;
+      if (shared) one[0] = passes_any(where, g->size, groups, bits);
+      else sectors_any(where, g->size, bits, one);
+    } else if (pattern == ANY) {
       if (!fragir_prices(where, 0, number_of(g, i), LANES, g->size, shared, one)) return 0;
     } else if (!shared) {
       int64_t length = pattern == SAME ? g->size : g->size * LANES;
