@@ -81,6 +81,12 @@ class CompiledRuns:
         machine, plane, clocks = self.machine, self.definedness.plane, self.races.clocks
         room = np.empty((3, machine.warps * LANES), np.int64)
         launch.knowledge, launch.shared = self.compiled.addresses()
+        files = [
+            [address_of(file), file.nbytes, address_of(plane.machine.files[width])]
+            for width, file in machine.files.items()
+        ]
+        registers = np.array(files, np.uint64)
+        launch.files, launch.widths = address_of(registers), len(files)
         launch.shared_bits = address_of(plane.memory.shared.bytes)
         launch.local_bits = address_of(plane.memory.local.bytes)
         launch.positions, launch.lanes, launch.patterns = (address_of(part) for part in room)
@@ -90,7 +96,7 @@ class CompiledRuns:
         memory, homes = plane.memory, (machine.memory.shared_home, machine.memory.local_home)
         launch.shared_home, launch.local_home = (address_of(home) for home in homes)
         arrays = [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
-        return [*arrays, *homes]
+        return [*arrays, *homes, registers, plane.machine.files]
 
     # -- what is left to runs ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.native import straight as native
@@ -82,10 +83,6 @@ class WatchesRuns(Protocol):
         ...
 
 
-#: Behind all instructions of any run.
-EVERYTHING = 1 << 62
-
-
 class Walking(NamedTuple):
     """The library's call and what it is told with each."""
 
@@ -94,6 +91,7 @@ class Walking(NamedTuple):
     address: int
     waits: Callable[[], int]  # whether accesses must look at more than a call does
     watch: WatchesRuns | None  # who has to be asked and told
+    look: Callable[[], None]  # notes which registers are in doubt
 
 
 @dataclass(eq=False)
@@ -106,6 +104,7 @@ class StraightRun:
     steps: list[Step]
     accesses: bool  # whether some of them do
     involved: list[int]  # what checks look at in each of them where it is in doubt
+    codes: npt.NDArray[Any]
     keeps: Any
     stopped: int | None = None
 
@@ -132,14 +131,10 @@ class StraightRun:
         finally:
             watch.end()
 
-    def until(self, at: int) -> int:
-        """The first instruction from there on that checks must look at."""
-        watch = self.walking.watch
-        doubt = 0 if watch is None else watch.doubt()
-        if not doubt:
-            return EVERYTHING
-        found = (i for i in range(at, len(self.involved)) if self.involved[i] & doubt)
-        return next(found, EVERYTHING)
+    def doubt(self, registers: int) -> None:
+        """Says of which instructions registers are in doubt."""
+        flags = np.array([each & registers != 0 for each in self.involved] or [False])
+        self.codes["doubt"] = flags[self.codes["number"]]
 
     def finish(self, sel: Any, mask: Mask, at: int) -> None:
         """What is left of this run: the instruction that a call stopped at, and all behind it."""
@@ -150,12 +145,12 @@ class StraightRun:
     def _from(self, sel: Any, mask: Mask, at: int) -> None:
         end, walking = len(self.steps), self.walking
         while at < end:
-            until = self.until(at)
-            if until == at or (self.accesses and walking.waits()):
+            if self.accesses and walking.waits():
                 self._by_step(sel, mask, at)
                 at += 1
                 continue
-            walking.walk.piece, walking.walk.end = self.number, until
+            walking.look()
+            walking.walk.piece = self.number
             at = self.go(sel, mask, at, 0)
             if at < end:
                 self._by_step(sel, mask, at)

@@ -21,7 +21,6 @@ from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.straight import (
-    EVERYTHING,
     Encodes,
     Ending,
     StraightCode,
@@ -76,9 +75,9 @@ class StraightBlocks:
         self.runs: npt.NDArray[np.int64] = np.zeros(_ROOM, np.int64)
         #: By piece: its block where it is one.
         self.blocks: list[BasicBlock | None] = []
-        #: By piece: the registers that checks look at where one is in doubt, and whether one is.
-        self._involved: list[int] = []
-        self._held: list[bool] = []
+        #: By piece, under checks: its run, the registers that they look at where one is in doubt,
+        #: and those of its ending.
+        self._watched: list[tuple[StraightRun, int, int]] = []
         self._doubt = 0
         self._starts: dict[int, int] = {}  # position -> the piece that is the block there
         self._seen_stores = 0
@@ -86,8 +85,9 @@ class StraightBlocks:
         self._memory, self._keeps = self._describe_memory()
         walk = native.Walk(budget=budget, taken=native.address_of(taken))
         walk.memory = native.address_of(self._memory)
-        walk.end, walk.checks = EVERYTHING, 0 if watch is None else watch.address
-        self.walking = Walking(functions.call, walk, ctypes.addressof(walk), self._waits, watch)
+        walk.checks = 0 if watch is None else watch.address
+        address = ctypes.addressof(walk)
+        self.walking = Walking(functions.call, walk, address, self._waits, watch, self._look)
         self._keeps.append(taken)
         self._tell_places()
 
@@ -137,22 +137,23 @@ class StraightBlocks:
         waits = self._waits()
         if waits and run.accesses:
             return self._block(run.number), 0, left
-        held = self.watch is not None and self._holds(self.watch.doubt(), run.number)
+        self._look()
         walk.left, walk.others, walk.piece = left, others, run.number
-        walk.end = run.until(0) if held else EVERYTHING
         walk.whole = (
             mask is None and is_slice(sel) and sel.start == 0 and sel.stop == machine.resident
         )
-        at = run.go(sel, mask, 0, 0 if waits or held else 1)
+        at = run.go(sel, mask, 0, 0 if waits else 1)
         return self._block(walk.piece), at, walk.left
 
-    def _holds(self, doubt: int, number: int) -> bool:
-        """Whether checks must look at registers of a piece; says so of all pieces."""
-        if doubt != self._doubt:
-            self._doubt = doubt
-            self._held = [involved & doubt != 0 for involved in self._involved]
-            self.pieces["held"][: len(self._held)] = self._held
-        return self._held[number]
+    def _look(self) -> None:
+        """Says of all pieces which of their registers are in doubt, where that has changed."""
+        if self.watch is None or (doubt := self.watch.doubt()) == self._doubt:
+            return
+        changed, self._doubt = doubt ^ self._doubt, doubt
+        for number, (run, involved, ending) in enumerate(self._watched):
+            if involved & changed:
+                run.doubt(doubt)
+            self.pieces[number]["doubt"] = ending & doubt != 0
 
     def _block(self, number: int) -> BasicBlock:
         found = self.blocks[number]
@@ -215,14 +216,16 @@ class StraightBlocks:
         """Says how a piece ends, and who comes to it."""
         self.blocks[number] = block
         self._starts[block.start] = number
-        if block.terminator is not None:
-            self._involve(number, self.encoder.involved(block.end))
+        asked = self.encoder.involved(block.end) if block.terminator is not None else 0
+        if self.watch is not None:
+            run, involved, _ = self._watched[number]
+            self._watched[number] = run, involved, asked
         after = block.end + (block.terminator is not None)
         self._keeps.append(ending)
         starts = self._starts
         self.pieces[number] = (
             *self.pieces[number].item()[:4],
-            *(ending.kind, block.end, block.size, block.collective, self._held[number]),
+            *(ending.kind, block.end, block.size, block.collective, asked & self._doubt != 0),
             *(starts.get(after, -1), starts.get(ending.to, -1), after, ending.to),
             ending.row.fields,
         )
@@ -250,16 +253,18 @@ class StraightBlocks:
         counts = (len(encoded.codes), len(steps))
         self.pieces[number] = (*places, *counts, *_NOWHERE, NO_ROW.fields)
         involved = [self.encoder.involved(at) for at in positions] if self.watch else []
-        self._involved.append(0)
-        self._held.append(False)
-        for each in involved:
-            self._involve(number, each)
-        accesses = encoded.accesses
-        return StraightRun(self.walking, number, positions, steps, accesses, involved, encoded)
-
-    def _involve(self, number: int, registers: int) -> None:
-        self._involved[number] |= registers
-        self._held[number] = self._involved[number] & self._doubt != 0
+        codes, accesses = encoded.codes, encoded.accesses
+        codes["doubt"] = 0
+        run = StraightRun(
+            self.walking, number, positions, steps, accesses, involved, codes, encoded
+        )
+        if self.watch is not None:
+            either = 0
+            for each in involved:
+                either |= each
+            self._watched.append((run, either, 0))
+            run.doubt(self._doubt)
+        return run
 
     # -- memory ------------------------------------------------------------------------------------
 

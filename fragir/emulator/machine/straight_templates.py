@@ -74,6 +74,7 @@ def encode_run(
                 code.width,
                 code.signed,
                 code.watched,
+                0,
                 _signed(code.immediate),
                 code.guard.fields,
                 code.out.fields,

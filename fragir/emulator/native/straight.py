@@ -32,7 +32,7 @@ OPERAND = np.dtype(
 CODE = np.dtype(
     [
         *((name, "i4") for name in ("kind", "function", "number", "first", "count", "times")),
-        *((name, "i4") for name in ("combine", "space", "width", "signed", "watched")),
+        *((name, "i4") for name in ("combine", "space", "width", "signed", "watched", "doubt")),
         ("immediate", "i8"),
         *((name, OPERAND) for name in ("guard", "out", "other")),
     ],
@@ -52,7 +52,7 @@ PIECE = np.dtype(
     [
         *((name, "u8") for name in ("codes", "operands")),
         *((name, "i8") for name in ("count", "instructions", "ending", "position")),
-        *((name, "i8") for name in ("size", "together", "held")),
+        *((name, "i8") for name in ("size", "together", "doubt")),
         *((name, "i8") for name in ("next", "to", "next_position", "to_position")),
         ("branch", OPERAND),
     ],
@@ -73,11 +73,10 @@ class Walk(ctypes.Structure):
     left: int
     others: int
     whole: int
-    end: int
     piece: int
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("pieces", "memory", "runs", "taken", "checks")),
-        *((name, ctypes.c_int64) for name in ("budget", "left", "others", "whole", "end", "piece")),
+        *((name, ctypes.c_int64) for name in ("budget", "left", "others", "whole", "piece")),
     ]
 
 

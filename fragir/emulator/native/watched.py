@@ -29,6 +29,8 @@ class WatchedLaunch(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("knowledge", "shared", "ledgers")),
         ("buffers", ctypes.c_int64),
+        ("files", ctypes.c_uint64),
+        ("widths", ctypes.c_int64),
         *((name, ctypes.c_uint64) for name in ("shared_bits", "local_bits")),
         *((name, ctypes.c_uint64) for name in ("positions", "lanes", "patterns")),
         *((name, ctypes.c_uint64) for name in ("floor", "uneven", "shared_home", "local_home")),

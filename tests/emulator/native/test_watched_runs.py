@@ -73,7 +73,9 @@ def remembered(hooks: list[Hooks]) -> dict[str, list[Any]]:
     conflicts = next(hook for hook in hooks if isinstance(hook, Conflicts))
     definedness = next(hook for hook in hooks if isinstance(hook, Definedness))
     clocks, shared = races.clocks, races.shared_places
-    plane = definedness.plane
+    plane, undefined = definedness.plane, definedness.undefined
+    for register in sorted(undefined.tracked, key=lambda r: (r.width, r.index)):
+        assert undefined.doubtful & undefined.bits([register]) or not undefined.row(register).any()
     return {
         "clocks": [clocks.now, clocks.lowest, clocks.floor, clocks.warp_floor, clocks.uneven],
         "shared": [
@@ -91,7 +93,6 @@ def remembered(hooks: list[Hooks]) -> dict[str, list[Any]]:
             )
         ],
         "undefined": [
-            definedness.undefined.doubtful,
             *(file for _, file in sorted(plane.machine.files.items())),
             plane.memory.shared.bytes,
         ],

@@ -46,6 +46,7 @@ typedef struct {
   int32_t combine;
   int32_t space, width, is_signed; /* is_signed: loads into wider registers extend the sign */
   int32_t watched;                 /* LOAD, STORE: its row in Checks; -1: nobody looks */
+  int32_t doubt;                   /* whether one of the instruction's registers is in doubt */
   int64_t immediate;               /* of the function; LOAD, STORE: added to the address */
   Operand guard, out, other;
 } Code;
@@ -78,7 +79,7 @@ typedef struct {
   int64_t ending, position;    /* of the last instruction in the program */
   int64_t size;                /* what the watch counts: instructions and the ending */
   int64_t together;            /* whether it has instructions that whole warps come to */
-  int64_t held;                /* whether checks must look at its registers */
+  int64_t doubt;               /* whether what the branch asks is in doubt */
   int64_t next, to;            /* the pieces behind it and at the branch's target; -1: none known */
   int64_t next_position, to_position;
   Operand branch;
@@ -92,7 +93,6 @@ typedef struct {
   int64_t budget;          /* of those, in one round */
   int64_t left, others;    /* instructions until somebody looks; where other lanes stand */
   int64_t whole;           /* whether all warps of the machine are there */
-  int64_t end;             /* the instruction of the first piece that it must stop at */
   int64_t piece;           /* where it came to */
 } Walk;
 
@@ -104,7 +104,7 @@ EXPORT const char *fragir_straight_names(void);
 /* Executes `count` warps: first.. or, where list is not 0, those of the int64 list; mask (bytes of
  * [count][lane]) says which lanes take part, 0 all. It begins at instruction `from` of walk->piece.
  * Where `on` it goes from piece to piece as long as all lanes go together, what comes next is known
- * below `others` and not held, and `left` and `budget` allow it; it counts what it begins.
+ * below `others`, and `left` and `budget` allow it; it counts what it begins.
  * Result: the instruction of walk->piece at which it stopped, without any effect of that one; that
  * is its `instructions` where the ending is to be looked at, which has no effect yet. */
 EXPORT int64_t fragir_straight(Walk *walk, int64_t first, int64_t count, const int64_t *list,

@@ -266,33 +266,58 @@ static Share taking(const Operand *branch, const Warps *warps) {
   return all ? EVERY : NONE;
 }
 
+/* Whether an instruction must be looked at by the check for undefined bits. */
+static int doubtful(const Checks *checks, const Code *codes, int64_t count, const Operand *operands,
+                    const Warps *warps) {
+  int64_t warp, n;
+  const uint8_t *mask;
+  for (int64_t index = 0; index < warps->count; index += n) {
+    n = chunk(warps, index, &warp, &mask);
+    if (in_doubt(checks, codes, count, operands, warp, n, mask)) return 1;
+  }
+  return 0;
+}
+
+/* Whether an instruction begins with an operation, some of whose registers are in doubt. */
+static int begins_in_doubt(const Code *codes, int64_t i) {
+  return codes[i].doubt && (i == 0 || codes[i - 1].number != codes[i].number);
+}
+
 /* The operations of a piece: the instruction that stopped it, or their number. */
 static int64_t run_piece(const Piece *piece, const Memory *memory, const Warps *warps,
-                         int64_t from, int64_t until, Checks *checks) {
+                         int64_t from, Checks *checks) {
   const Code *codes = (const Code *)at(piece->codes);
   const Operand *operands = (const Operand *)at(piece->operands);
   int64_t i = 0, count = piece->count;
   while (i < count && codes[i].number < from) i++;
-  if (until < piece->instructions)
-    while (count > i && codes[count - 1].number >= until) count--;
   while (i < count) {
     int64_t end = i, n, warp;
     const uint8_t *part;
-    while (end < count && codes[end].kind < LOAD) end++;
+    if (checks && begins_in_doubt(codes, i) &&
+        doubtful(checks, codes + i, count - i, operands, warps))
+      return codes[i].number;
+    while (end < count && codes[end].kind < LOAD && !(end > i && begins_in_doubt(codes, end))) end++;
     for (int64_t index = 0; index < warps->count && end > i; index += n) {
       n = chunk(warps, index, &warp, &part);
       for (int64_t c = i; c < end; c++) compute(codes + c, operands, warp, n, part);
     }
-    i = end;
-    if (i < count) {
-      int done = codes[i].watched < 0 || !checks
-                     ? access_memory(codes + i, operands, memory, warps)
-                     : watched_access(codes + i, operands, memory, warps, checks);
-      if (!done) return codes[i].number;
-      i++;
+    if (end > i) {
+      i = end;
+      continue;
     }
+    int done = codes[i].watched < 0 || !checks
+                   ? access_memory(codes + i, operands, memory, warps)
+                   : watched_access(codes + i, operands, memory, warps, checks);
+    if (!done) return codes[i].number;
+    i++;
   }
-  return until < piece->instructions ? until : piece->instructions;
+  return piece->instructions;
+}
+
+/* Whether what a branch asks has undefined bits. */
+static int asks_in_doubt(const Checks *checks, const Piece *piece, const Warps *warps) {
+  const Code asks = {.guard = piece->branch};
+  return piece->doubt && doubtful(checks, &asks, 1, 0, warps);
 }
 
 int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, const uint8_t *mask,
@@ -302,14 +327,15 @@ int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, c
   int64_t *runs = (int64_t *)at(walk->runs), *taken = (int64_t *)at(walk->taken);
   const Warps warps = {first, count, list, mask};
   Checks *checks = (Checks *)at(walk->checks);
-  for (int64_t until = walk->end;; until = INT64_MAX) {
+  for (;;) {
     const Piece *piece = pieces + walk->piece;
-    int64_t stopped = run_piece(piece, memory, &warps, from, until, checks);
+    int64_t stopped = run_piece(piece, memory, &warps, from, checks);
     if (stopped < piece->instructions || !on) return stopped;
     int jumps = piece->ending == JUMP;
     if (piece->ending == OTHER) return stopped;
     if (piece->ending == BARRIER && (!walk->whole || (checks && !checks->joins))) return stopped;
     if (piece->ending == BRANCH) {
+      if (checks && asks_in_doubt(checks, piece, &warps)) return stopped;
       Share share = taking(&piece->branch, &warps);
       if (share == SOME) return stopped;
       jumps = share == EVERY;
@@ -318,7 +344,6 @@ int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, c
     int64_t position = jumps ? piece->to_position : piece->next_position;
     int back = jumps && position <= piece->position;
     if (next < 0 || position >= walk->others || (mask && pieces[next].together)) return stopped;
-    if (pieces[next].held) return stopped;
     if (back && taken[piece->position] >= walk->budget) return stopped;
     if (walk->left < count * pieces[next].size) return stopped;
     if (back) taken[piece->position]++;

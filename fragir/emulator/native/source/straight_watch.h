@@ -37,6 +37,50 @@ static void define(uint8_t *bits, const Group *g, const uint8_t *patterns) {
   }
 }
 
+/* Whether a row has undefined bits in one of the lanes that take part. */
+static int undefined_row(const Checks *c, const Operand *row, long warp, long warps,
+                         const uint8_t *lanes) {
+  const RegisterFile *files = (const RegisterFile *)at(c->files);
+  Operand beside = *row;
+  uint64_t room[GROUP], any = 0;
+  int64_t n = 0;
+  while (n < c->widths && row->base - files[n].first >= files[n].size) n++;
+  if (!row->base || n == c->widths) return 0; /* a constant */
+  beside.base += files[n].bits - files[n].first;
+  if (beside.how == INVERTED) beside.how = STRIDED;
+  const void *bits = read_row(&beside, warp, warps, room);
+#define LOOK(type)                           \
+  for (long i = 0; i < warps * LANES; i++)   \
+    if (!lanes || lanes[i]) any |= ((const type *)bits)[i]; \
+  break;
+  switch (row->size) {
+    case 1: LOOK(uint8_t)
+    case 2: LOOK(uint16_t)
+    case 4: LOOK(uint32_t)
+    default: LOOK(uint64_t)
+  }
+#undef LOOK
+  return any != 0;
+}
+
+/* Whether an instruction reads undefined bits, or writes where there are some: `count` operations,
+ * the first of which are its own. */
+static int in_doubt(const Checks *c, const Code *codes, int64_t count, const Operand *operands,
+                    long warp, long warps, const uint8_t *mask) {
+  uint8_t lanes[GROUP];
+  for (const Code *code = codes; code < codes + count && code->number == codes->number; code++) {
+    if (undefined_row(c, &code->guard, warp, warps, mask)) return 1;
+    Share share = taking_part(&code->guard, mask, warp, warps, lanes);
+    const uint8_t *some = share == EVERY ? 0 : lanes;
+    if (share == NONE) continue;
+    for (long i = 0; i < code->count; i++)
+      if (undefined_row(c, operands + code->first + i, warp, warps, some)) return 1;
+    if (undefined_row(c, &code->out, warp, warps, some)) return 1;
+    if (undefined_row(c, &code->other, warp, warps, some)) return 1;
+  }
+  return 0;
+}
+
 /* Passes of the lanes of a warp that lie apart: `groups` of them are served one after the other. */
 static int64_t passes_apart(const int64_t *where, int64_t size, int64_t groups) {
   int64_t total = 0, words = size < 4 ? 1 : size / 4, lanes = LANES / groups;

@@ -18,9 +18,16 @@ typedef struct {
   int64_t excess[2], warp[2]; /* of the dearest so far; its warp, counted through the grid */
 } Watched;
 
+/* Registers of one width; one bit beside each of theirs says whether it is undefined. */
+typedef struct {
+  uint64_t first, size, bits; /* bytes */
+} RegisterFile;
+
 typedef struct {
   uint64_t knowledge, shared, ledgers; /* a Knowledge, a SharedLedger, GlobalLedgers */
   int64_t buffers;                     /* how many of those */
+  uint64_t files;                      /* of RegisterFile */
+  int64_t widths;                      /* how many of those */
   uint64_t shared_bits, local_bits;    /* undefined bits of all bytes */
   uint64_t positions, lanes, patterns; /* room: int64 for each lane of the machine; bytes by warp */
   uint64_t floor, uneven;              /* int32 by lane, bytes by warp: checks/races/clocks.py */
