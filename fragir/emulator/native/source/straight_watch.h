@@ -98,13 +98,9 @@ static int64_t passes_apart(const int64_t *where, int64_t size, int64_t groups) 
   return total;
 }
 
-static int64_t sectors_apart(const int64_t *where, int64_t size) {
-  int64_t total = 0, last = -1;
-  for (int64_t i = 0; i < LANES; i++) {
-    int64_t first = where[i] / 32, end = (where[i] + size - 1) / 32;
-    total += (first != last) + (end != first);
-    last = end;
-  }
+static int64_t sectors_apart(const int64_t *where) {
+  int64_t total = 1;
+  for (int64_t i = 1; i < LANES; i++) total += where[i] >> 5 != where[i - 1] >> 5;
   return total;
 }
 
@@ -155,18 +151,22 @@ static int64_t passes_any(const int64_t *where, int64_t size, int64_t groups, ui
   return total;
 }
 
-/* Sectors, and those that the different lanes' bytes would fill. */
+/* Different ones among the distances of lanes from the least, in units of 2^shift bytes. */
+static int64_t different(const int64_t *where, int64_t least, int shift, uint64_t *bits) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < LANES; i++) count += !seen(bits, (where[i] >> shift) - (least >> shift));
+  for (int64_t i = 0; i < LANES; i++) forget(bits, (where[i] >> shift) - (least >> shift));
+  return count;
+}
+
+/* Sectors, and those that the different lanes' bytes would fill. An access is aligned: it lies in one
+ * sector. */
 static void sectors_any(const int64_t *where, int64_t size, uint64_t *bits, int64_t *found) {
-  int64_t least = least_of(where), low = least / 32, sectors = 0, different = 0;
-  for (int64_t i = 0; i < LANES; i++)
-    for (int64_t n = where[i] / 32; n <= (where[i] + size - 1) / 32; n++)
-      sectors += !seen(bits, n - low);
-  for (int64_t i = 0; i < LANES; i++)
-    for (int64_t n = where[i] / 32; n <= (where[i] + size - 1) / 32; n++) forget(bits, n - low);
-  for (int64_t i = 0; i < LANES; i++) different += !seen(bits, (where[i] - least) / size);
-  for (int64_t i = 0; i < LANES; i++) forget(bits, (where[i] - least) / size);
-  found[0] = sectors;
-  found[1] = (different * size + 31) / 32;
+  int64_t least = least_of(where);
+  int shift = 0;
+  while (size >> shift > 1) shift++;
+  found[0] = different(where, least, 5, bits);
+  found[1] = (different(where, least, shift, bits) * size + 31) / 32;
 }
 
 /* Whether none lies farther than can be seen. */
@@ -195,7 +195,7 @@ static int prices(const Group *g, int shared, const uint8_t *patterns, int64_t *
       if (!fragir_prices(where, 0, number_of(g, i), LANES, g->size, shared, one)) return 0;
     } else if (!shared) {
       int64_t length = pattern == SAME ? g->size : g->size * LANES;
-      one[0] = pattern == APART ? sectors_apart(where, g->size)
+      one[0] = pattern == APART ? sectors_apart(where)
                                 : (where[0] + length - 1) / 32 - where[0] / 32 + 1;
       one[1] = (length + 31) / 32;
     } else if (pattern == APART) {
