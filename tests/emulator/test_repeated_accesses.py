@@ -12,8 +12,10 @@ import pytest
 
 from fragir.emulator import EmulationError, Report, run
 from fragir.emulator.checks import located
+from fragir.emulator.checks.races import shared_places
 from fragir.emulator.checks.races.compiled import BY_NUMPY
-from fragir.emulator.checks.races.whole_warps import WholeWarpsGlobal, WholeWarpsShared
+from fragir.emulator.checks.races.shared_places import LIMIT
+from fragir.emulator.checks.races.undisputed import UndisputedGlobal, UndisputedShared
 from fragir.emulator.launch import decoding
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.native import library
@@ -177,9 +179,9 @@ def test_prices_of_accesses_that_move() -> None:
 
 #: What is asked first, and what it says where the general way is to be taken.
 SHORTCUTS: list[tuple[type, str, object]] = [
-    (WholeWarpsShared, "read", False),
-    (WholeWarpsShared, "write", BY_NUMPY),
-    (WholeWarpsGlobal, "access", BY_NUMPY),
+    (UndisputedShared, "read", False),
+    (UndisputedShared, "write", BY_NUMPY),
+    (UndisputedGlobal, "access", BY_NUMPY),
 ]
 
 
@@ -200,13 +202,32 @@ def same(text: str, turns: int, **options: Any) -> Kept:
 
 #: Bodies of loops: %at is x + 4 all, %r5 is own + 4 tid. In a late turn there is a race.
 RACES = {
+    "one lane reads what another lane of its warp writes then": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
+    st.shared.u32 [%r5], %turn; bar.sync 0; ld.shared.u32 %r7, [%r5];
+    @%p1 ld.shared.u32 %r7, [%r5+80];""",
+    "one lane writes what another lane of its warp writes then": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
+    st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 st.shared.u32 [%r5+80], %r5;""",
+    "a warp reads what two lanes of another have read, and writes": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; mov.u32 %r6, own; selp.b32 %r6, %r5, %r6, %p1;
+    st.shared.u32 [%r5+512], %turn; ld.shared.u32 %r7, [%r6]; setp.eq.u32 %p2, %turn, {LATE + 1};
+    @!%p2 bar.sync 0; @%p2 st.shared.u32 [%r5], %turn; @%p2 bar.sync 0;""",
+    "one lane writes what it has read together with another": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; and.b32 %r7, %tid, 1; setp.eq.and.u32 %p1, %r7, 1, %p1;
+    and.b32 %r6, %r5, -8; ld.shared.u32 %r7, [%r6]; @%p1 st.shared.u32 [%r6], %turn;
+    bar.sync 0;""",
+    "one warp writes what another has written, in the same way": f"""
+    setp.eq.u32 %p1, %turn, {LATE}; setp.lt.u32 %p2, %tid, 32; @%p2 st.global.u32 [%at], %turn;
+    selp.b32 %r7, 0, 1024, %p1; add.u32 %r7, %r7, %tid; mul.wide.u32 %w0, %r7, 4;
+    add.u64 %w0, %w0, %x; @!%p2 st.global.u32 [%w0+-128], %tid;""",
     "one lane writes what another warp reads then": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
     st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 st.shared.u32 [%r5+160], %tid;
     ld.shared.u32 %r7, [%r5]; bar.sync 0;""",
     "one lane reads what another warp writes then": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
-    st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 ld.shared.u32 %r7, [%r5+160];""",
+    st.shared.u32 [%r5], %turn; bar.sync 0; @%p1 ld.shared.u32 %r7, [%r5+128];""",
     "one lane writes what another warp writes": f"""
     setp.eq.u32 %p1, %turn, {LATE}; setp.eq.and.u32 %p1, %tid, 0, %p1;
     st.global.u32 [%at], %turn; bar.sync 0; @%p1 st.global.u32 [%at+160], %tid;""",
@@ -225,8 +246,56 @@ RACES = {
 }
 
 
+#: Lanes that share places, or some alone. %r6 is the first word of `own`, %p2 holds in some lanes.
+SHARED_PLACES = {
+    "all read one word, and each its own": """
+    st.shared.u32 [%r5], %turn; bar.sync 0; ld.shared.u32 %r7, [%r6+32];
+    ld.shared.u32 %r8, [%r5]; ld.shared.u32 %r7, [%r6+32]; bar.sync 0;""",
+    "warps read the same words one after the other": """
+    st.shared.u32 [%r5], %turn; bar.sync 0; xor.b32 %r7, %r5, 128; ld.shared.u32 %r8, [%r7];
+    xor.b32 %r7, %r5, 4; ld.shared.u32 %r8, [%r7]; ld.shared.u32 %r8, [%r5]; bar.sync 0;""",
+    "pairs read one word": """
+    and.b32 %r7, %r5, -8; ld.shared.u32 %r8, [%r7]; ld.shared.u32 %r8, [%r7]; bar.sync 0;
+    st.shared.u32 [%r5], %r8; bar.sync 0;""",
+    "lanes change what they have read": """
+    ld.shared.u32 %r7, [%r5]; add.u32 %r7, %r7, 1; st.shared.u32 [%r5], %r7;
+    st.shared.u32 [%r5], %r7; ld.shared.u32 %r7, [%r5]; xor.b32 %r5, %r5, 2048;""",
+    "some lanes": """
+    @%p2 ld.global.u32 %r7, [%at]; @%p2 st.global.u32 [%at], %turn;
+    @%p2 st.shared.u32 [%r5], %turn; @!%p2 ld.shared.u32 %r7, [%r5]; xor.b32 %r5, %r5, 1024;""",
+    "all read one word of global memory": """
+    ld.global.u32 %r7, [%y]; st.global.u32 [%at], %turn; ld.global.u32 %r7, [%y+128];""",
+    "words that all blocks read, one after the other": """
+    ld.global.u32 %r7, [%y]; add.u64 %y, %y, 4;""",
+    "half of the lanes, then the others": """
+    add.u32 %r7, %tid, %turn; and.b32 %r7, %r7, 1; setp.eq.u32 %p2, %r7, 0;
+    @%p2 st.global.u32 [%at], %turn; @%p2 ld.shared.u32 %r7, [%r5];""",
+    "vectors": """
+    st.shared.v2.u32 [%r9], {%turn, %r6}; ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%r10];
+    ld.global.v2.u32 {%r7, %r8}, [%y];""",
+}
+
+
+@pytest.mark.parametrize("warps", [1, 2, 3])
+@pytest.mark.parametrize("limit", [0, LIMIT])  # 0: one record for the reads of all warps
+@pytest.mark.parametrize("name", SHARED_PLACES)
+def test_what_is_kept_of_other_accesses(
+    name: str, limit: int, warps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_places, "LIMIT", limit)
+    before = """mov.u32 %r6, own; and.b32 %r7, %tid, 5; setp.ne.u32 %p2, %r7, 0;
+    mad.lo.u32 %r9, %tid, 8, %r6; and.b32 %r10, %r9, -16;"""
+    for blocks in (1, 2):
+        options = {"grid": (blocks,), "block": (32 * warps,)}
+        same(loop(SHARED_PLACES[name], EACH + before), TURNS, **options)
+
+
+@pytest.mark.parametrize("limit", [0, LIMIT])
 @pytest.mark.parametrize("name", RACES)
-def test_what_others_have_done_in_between(name: str) -> None:
+def test_what_others_have_done_in_between(
+    name: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_places, "LIMIT", limit)
     text = loop(RACES[name], EACH)
     options = {"grid": (1,), "block": (64,)}
     assert not same(text, LATE, **options).findings

@@ -191,6 +191,8 @@ class Conflicts(Hooks):
         rest, excess, which = np.arange(len(rows)), 0, 0
         for _ in range(FEW):  # mostly all warps access alike
             pattern = relative[rest[0]]
+            if len(cost.patterns) == KEPT and pattern.tobytes() not in cost.patterns:
+                break  # they do not come again
             paid, needed, _ = self._price(cost, access, pattern)
             same = (relative[rest] == pattern).all(axis=1)
             alike = int(same.sum())
@@ -201,7 +203,7 @@ class Conflicts(Hooks):
             rest = rest[~same]
             if not len(rest):
                 break
-        else:
+        if len(rest):
             each, least = (passes_of if shared else sectors_of)(relative[rest], access.size)
             cost.paid += int(each.sum())
             cost.needed += int(least.sum())

@@ -14,6 +14,7 @@ from fragir.ptx.tree import Address
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
+    from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 #: So often an access may be unlike the last one before nobody looks any more.
@@ -23,6 +24,12 @@ MISSES = 8
 def address_of(ins: Instruction) -> int:
     """The first of an instruction's operands that is an address."""
     return next(i for i, o in enumerate(ins.operands) if isinstance(o, Address))
+
+
+def flat_lanes(machine: Machine, sel: Any, mask: Mask) -> I64:
+    """The flat numbers of the lanes that take part: `[warp, lane]`, in one row under a mask."""
+    lanes = machine.lane_ids[sel]
+    return lanes if mask is None else lanes[mask]
 
 
 def located(d: Decoder, ins: Instruction) -> LocatedAccess | None:
@@ -68,10 +75,9 @@ class LocatedAccess:
         self._sel: Any = None
         self._mask: Mask = None
         self._misses = 0
-        #: The last access of all lanes of neighbouring warps; which warps, the addresses counted
-        #: from the first lane's, and that.
+        #: The last access; its warps, its lanes, its addresses counted from the first one; that.
         self._last: Access | None = None
-        self._shape: tuple[int, int, bytes] = 0, 0, b""
+        self._shape: tuple[Any, Any, bytes] = None, None, b""
         self._first = 0
         self._base = 0  # the first address of the pattern
 
@@ -91,10 +97,10 @@ class LocatedAccess:
             address = place.at(warps, None)[:, : self.rows]
         else:
             address = place.at(sel, mask)
-            if self._only and mask is None and is_slice(sel) and self._misses < MISSES:
-                found = self._found = self.memory.located = self._like_last(sel, address)
+            if self._only and self._misses < MISSES and address.size:
+                found = self._found = self.memory.located = self._like_last(sel, mask, address)
                 return found
-            lanes = machine.lane_ids[sel] if mask is None else machine.lane_ids[sel][mask]
+            lanes = flat_lanes(machine, sel, mask)
         found = self._found = self._access(address, lanes, warps, used)
         if self._only:
             self.memory.located = found
@@ -115,29 +121,33 @@ class LocatedAccess:
 
     # -- accesses that are like the last one -------------------------------------------------------
 
-    def _like_last(self, sel: Any, address: Any) -> Access:
-        """All lanes of neighbouring warps: what is known of the last time is taken over."""
+    def _like_last(self, sel: Any, mask: Mask, address: Any) -> Access:
+        """An access for which that is taken over which is known of the last one."""
         first, last = address.item(0), self._last
-        shape = sel.start, sel.stop, (address - address[0, 0]).tobytes()
+        shape = (
+            (sel.start, sel.stop) if is_slice(sel) else sel.tobytes(),
+            None if mask is None else mask.tobytes(),
+            (address - address.dtype.type(first)).tobytes(),
+        )
         if shape != self._shape or last is None:
             self._misses += 1
             self._shape = shape
-            return self._anew(sel, address, first)
+            return self._anew(sel, mask, address, first)
         self._misses = 0
         pattern = last.pattern or self._learn(last)
         if pattern is None or not pattern.allows(first - self._base, self.memory.changes):
-            return self._anew(sel, address, first)
+            return self._anew(sel, mask, address, first)
         if first == self._first and last.pattern is not None:
-            last.sel = sel
+            last.sel, last.mask = sel, mask
             return last
-        access = self._access(address, last.lanes, sel, None)
+        access = self._access(address, last.lanes, sel, mask)
         access.pattern, access.moved = pattern, first - self._base
         access.found = [(pattern.arena, pattern.moved(access.moved), None)]
         self._last, self._first = access, first
         return access
 
-    def _anew(self, sel: Any, address: Any, first: int) -> Access:
-        access = self._access(address, self.machine.lane_ids[sel], sel, None)
+    def _anew(self, sel: Any, mask: Mask, address: Any, first: int) -> Access:
+        access = self._access(address, flat_lanes(self.machine, sel, mask), sel, mask)
         self._last, self._first = access, first
         return access
 
@@ -160,7 +170,7 @@ class LocatedAccess:
             return None
         self._base = self._first
         room = start - low, end - self.size - high
-        key = *self._shape[:2], arena is memory.shared, self.size, (at - at[0, 0]).tobytes()
+        key = *self._shape[:2], arena is memory.shared, self.size, (at - at.item(0)).tobytes()
         number = memory.patterns.of(key)
         return AccessPattern(arena, at, self.size, room, memory.changes, number)
 

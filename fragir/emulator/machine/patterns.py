@@ -47,18 +47,18 @@ class PatternNumbers:
 
 
 class AccessPattern:
-    """Byte positions of all lanes of neighbouring warps in one arena.
+    """Byte positions of some lanes in one arena.
 
-    `at`: those of the first time, `[warp, lane]`; `size`: bytes of each. In bounds are those that
+    `at`: those of the first time; `size`: bytes of each. In bounds are those that
     have moved by at least `down` and at most `up` bytes, and by a multiple of their size.
     `number`: see `PatternNumbers`. `low`, `high`: the least and the greatest position, counted from
     the first lane's; `ascends`: whether positions do; `apart`: whether no two lanes access one
-    place.
+    place; `together`: where it is not so, what a check has found of lanes that do.
     """
 
     __slots__ = (
         *("arena", "at", "size", "down", "up", "changes", "number"),
-        *("low", "high", "ascends", "apart"),
+        *("low", "high", "ascends", "apart", "together"),
     )
 
     def __init__(
@@ -67,6 +67,7 @@ class AccessPattern:
         self.arena, self.at, self.size, self.changes = arena, at, size, changes
         self.down, self.up = room
         self.number = number
+        self.together: Any = None
         flat, first = at.ravel(), at.item(0)
         ascending = flat
         self.ascends = self.apart = every(flat[1:] > flat[:-1])

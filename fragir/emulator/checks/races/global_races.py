@@ -27,7 +27,7 @@ from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.records import STRONG, record, site_of
 from fragir.emulator.checks.races.scopes import DEVICE
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
-from fragir.emulator.checks.races.whole_warps import WholeWarpsGlobal
+from fragir.emulator.checks.races.undisputed import UndisputedGlobal
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
@@ -63,7 +63,7 @@ class GlobalRaces:
         self.places, self.updates, self.told = places, updates, told
         self.overlap = False
         self.compiled: CompiledLedgers | None = None
-        self._whole = WholeWarpsGlobal(self.clocks)
+        self._undisputed = UndisputedGlobal(self.clocks)
         #: The buffer that the instruction at a site has accessed last.
         self._guesses: dict[int, Ledger] = {}
         self.suspects: list[Suspects] = []
@@ -100,7 +100,7 @@ class GlobalRaces:
         self, kind: str, site: int, part: AccessGroup, size: int, scope: int, ledger: Ledger
     ) -> bool:
         """The common case; whether that was all."""
-        quick = self._whole if self.compiled is None else self.compiled
+        quick = self._undisputed if self.compiled is None else self.compiled
         if kind == "load" and ledger.written and self.through_cache(site):
             return False
         plain = kind == "store" and not scope and self.updates.loads

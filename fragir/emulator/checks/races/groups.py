@@ -9,23 +9,24 @@ from fragir.emulator.numbers.types import I64, every
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.events import Access
+    from fragir.emulator.machine.patterns import AccessPattern
 
 
 class AccessGroup:
     """`at`: byte positions, one for each of `lanes` (flat numbers). `sel`: where these are all
     lanes of some warps, in order, which; their values are then looked up without their numbers.
 
-    `whole`: the flat numbers of the lanes, where these are all of neighbouring warps. `like`: where
-    the instruction has accessed memory like this before, the number of the pattern and the first
+    `whole`: the flat numbers of the lanes, where these are all of neighbouring warps. `pattern`:
+    where the instruction has accessed memory like this before; `like`: its number and the first
     position: groups in which they are equal access the same places by the same lanes.
 
     Known once somebody has asked for `apart`: `ascends`, whether positions do; `ends`, the least
-    and the greatest one, where they are apart. The rest is kept for the next access that is the
-    same (`whole_warps.py`).
+    and the greatest one, where they ascend or there is a pattern. The rest is kept for the next
+    access that is the same (`undisputed.py`).
     """
 
     __slots__ = (
-        *("at", "lanes", "sel", "whole", "like", "ascends", "ends", "_apart"),
+        *("at", "lanes", "sel", "whole", "pattern", "like", "ascends", "ends", "_apart"),
         *("places", "columns", "rows"),
     )
 
@@ -34,6 +35,7 @@ class AccessGroup:
         self.whole: slice | None = None
         if sel is not None and is_slice(sel):
             self.whole = slice(sel.start * LANES, sel.stop * LANES)
+        self.pattern: AccessPattern | None = None
         self.like: tuple[int, int] | None = None
         self._apart: bool | None = None
         self.ascends = False
@@ -48,13 +50,12 @@ class AccessGroup:
         if access.group is not None:
             return access.group
         whole = access.mask is None and lanes is access.lanes
-        if not whole or lanes.ndim != 2 or lanes.shape[1] != LANES:
-            return cls(at.ravel(), lanes.ravel())
-        found = cls(at.ravel(), lanes.ravel(), access.sel)
+        whole = whole and lanes.ndim == 2 and lanes.shape[1] == LANES
+        found = cls(at.ravel(), lanes.ravel(), access.sel if whole else None)
         pattern = access.pattern
         if pattern is not None:
             first = at.item(0)
-            found.like = pattern.number, first
+            found.pattern, found.like = pattern, (pattern.number, first)
             found._apart, found.ascends = pattern.apart, pattern.ascends
             found.ends = first + pattern.low, first + pattern.high
             access.group = found

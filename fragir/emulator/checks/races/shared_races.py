@@ -34,7 +34,7 @@ from fragir.emulator.checks.races.records import (
 )
 from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
-from fragir.emulator.checks.races.whole_warps import WholeWarpsShared
+from fragir.emulator.checks.races.undisputed import UndisputedShared
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
 
@@ -61,7 +61,7 @@ class SharedRaces:
         self.places, self.mbarriers, self.told = places, mbarriers, told
         self.strong_writes, self.overlap = strong_writes, False
         self.compiled: CompiledLedgers | None = None
-        self._whole = WholeWarpsShared(self.clocks, places)
+        self._undisputed = UndisputedShared(self.clocks, places)
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
         self._writing = np.array(
             [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
@@ -140,7 +140,7 @@ class SharedRaces:
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> None:
         shared, clocks = self.places, self.clocks
         if strong or not self.strong_writes:
-            quick = self._whole if self.compiled is None else self.compiled
+            quick = self._undisputed if self.compiled is None else self.compiled
             if quick.read(site, group, size, strong):
                 return
         at, lanes = group.at, group.lanes
@@ -185,7 +185,7 @@ class SharedRaces:
         at, lanes = group.at, group.lanes
         when = clocks.now if time is None else time
         if not shared.chunk_read.shape[1]:
-            quick = self._whole if self.compiled is None else self.compiled
+            quick = self._undisputed if self.compiled is None else self.compiled
             found = quick.write(site, group, size, strong, when)
             if found != BY_NUMPY:
                 if found & LOGGED:

@@ -1,8 +1,8 @@
 """The common case of an access to shared or global memory, in few calls of numpy.
 
-All lanes of neighbouring warps access places of their own, and nobody else has been there since a
-barrier of all. Used where `CompiledLedgers`, which does more, is not there: what may have to be
-reported changes nothing and is for the general way, and both leave the same records.
+Nobody else has been at the places that lanes access since a barrier of all. Used where
+`CompiledLedgers`, which does more, is not there: what may have to be reported changes nothing and
+is for the general way, and both leave the same records.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from fragir.emulator.checks.races.compiled import BY_NUMPY
 from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, WRITE, Ledger, LedgerRows
-from fragir.emulator.checks.races.records import COLUMN_MASK, record
-from fragir.emulator.numbers.types import I32, I64
+from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT, record
+from fragir.emulator.numbers.types import I32, I64, U32
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -25,19 +25,16 @@ if TYPE_CHECKING:
 _LANE, _WARP = COLUMN_MASK, COLUMN_MASK >> 5 << 5
 
 
-class WholeWarpsShared:
+class UndisputedShared:
     """Accesses to shared memory."""
 
     def __init__(self, clocks: Clocks, shared: SharedPlaces) -> None:
         self.clocks, self.shared = clocks, shared
 
-    def _settled(self, places: I64) -> bool:
-        """Whether a barrier has made all that was done there known to everybody."""
-        shared, lowest = self.shared, self.clocks.lowest
-        if shared.newest_write > lowest and not self.clocks.settled(shared.written[places]):
-            return False
-        late = shared.newest_read > lowest
-        return not late or not np.count_nonzero(shared.read_time[places] > lowest)
+    @property
+    def _settled(self) -> int:
+        """The greatest record that a barrier of all has settled."""
+        return (self.clocks.lowest + 1 << TIME_SHIFT) - 1
 
     def _places(self, group: AccessGroup, size: int) -> I64:
         """The places of a group, `[lane, part]`."""
@@ -46,38 +43,94 @@ class WholeWarpsShared:
             places = group.places = self.shared.places(group.at, size)
         return places
 
+    def _columns(self, group: AccessGroup, places: I64) -> I64:
+        """Where the reads of a group stand in the flat `read`."""
+        columns = group.columns
+        if columns is None:
+            columns = group.columns = self.shared.columns_of(group, places)
+        return columns
+
+    def _written(self, places: I64, own: I64) -> bool:
+        """Whether what has been written there is settled, or by those who access now."""
+        if self.shared.newest_write <= self.clocks.lowest:
+            return True
+        found = self.shared.written[places]
+        late = found > self._settled
+        if not np.count_nonzero(late):
+            return True
+        late &= (found ^ own[:, None]) & _LANE != 0
+        return not np.count_nonzero(late)
+
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> bool:
         """A read; whether that was all."""
         shared, clocks = self.shared, self.clocks
-        if group.whole is None or not group.apart:
+        if not group.apart and group.pattern is None:
             return False
-        places = self._places(group, size)
-        if not self._settled(places):
+        places, own = self._places(group, size), group.pick(clocks.own)
+        if not self._written(places, own):
             return False
-        index = group.columns
-        if index is None:
-            index = group.columns = shared.columns_of(group, places)
-        mine = record(clocks.now, group.pick(clocks.own), site, strong)
-        shared.read.reshape(-1)[index] = mine[:, None]
-        shared.masks.reshape(-1)[index] = group.pick(shared.bit_of)[:, None]
+        index = self._columns(group, places)
+        mine = record(clocks.now, own, site, strong)
+        if group.apart:
+            bits = group.pick(shared.bit_of)
+        else:
+            which, bits = self._together(group, index)
+            index, places, mine = index[which], places[which], mine[which]
+        mine, bits = mine[:, None], bits[:, None]
+        read, masks = shared.read.reshape(-1), shared.masks.reshape(-1)
+        if shared.newest_read > clocks.lowest:
+            before = read[index]
+            late = before > self._settled
+            if np.count_nonzero(late):
+                late &= ((before ^ mine) & _WARP | masks[index] & ~bits) != 0
+                if np.count_nonzero(late):
+                    return False  # a read is pushed out
+        read[index], masks[index] = mine, bits
         shared.read_time[places] = shared.newest_read = clocks.now
         return True
+
+    def _together(self, group: AccessGroup, index: I64) -> tuple[I64, U32]:
+        """Of lanes that read one place the last one, and the bits of all."""
+        assert group.pattern is not None
+        if group.pattern.together is None:
+            first = index[:, 0]
+            order = np.argsort(first, kind="stable")
+            new = np.flatnonzero(np.diff(first[order], prepend=-1))
+            last = order[np.append(new[1:], len(order)) - 1]
+            bits = np.bitwise_or.reduceat(group.pick(self.shared.bit_of)[order], new)
+            group.pattern.together = last, bits
+        return group.pattern.together
 
     def write(self, site: int, group: AccessGroup, size: int, strong: bool, time: int) -> int:
         """A write: BY_NUMPY, or 0 where that was all."""
         shared = self.shared
-        if strong or group.whole is None or shared.log.entries or not group.apart:
+        if strong or shared.log.entries or not group.apart:
             return BY_NUMPY
-        places = self._places(group, size)
-        if not self._settled(places):
+        places, own = self._places(group, size), group.pick(self.clocks.own)
+        if not self._written(places, own) or not self._read(group, places, own):
             return BY_NUMPY
-        mine = record(time, group.pick(self.clocks.own), site)
-        shared.written[places] = mine[:, None]
+        shared.written[places] = record(time, own, site)[:, None]
         shared.written_at(time)
         return 0
 
+    def _read(self, group: AccessGroup, places: I64, own: I64) -> bool:
+        """Whether what has been read there is settled, or by those who write now."""
+        shared, lowest = self.shared, self.clocks.lowest
+        if shared.newest_read <= lowest:
+            return True
+        if not np.count_nonzero(shared.read_time[places] > lowest):
+            return True
+        index, settled = self._columns(group, places), self._settled
+        found = shared.read.reshape(-1)[index]
+        late = found > settled
+        if np.count_nonzero(shared.read[:, places] > settled) > np.count_nonzero(late):
+            return False
+        alone = shared.masks.reshape(-1)[index] == group.pick(shared.bit_of)[:, None]
+        alone &= (found ^ own[:, None]) & _LANE == 0
+        return not np.count_nonzero(late & ~alone)
 
-class WholeWarpsGlobal:
+
+class UndisputedGlobal:
     """Accesses to global memory."""
 
     def __init__(self, clocks: Clocks) -> None:
@@ -98,14 +151,17 @@ class WholeWarpsGlobal:
 
         `updates`: whether it matters which lane of a warp has written.
         """
-        if group.whole is None or ledger.table is not None or not group.apart:
+        how = READ if kind == "load" else WRITE
+        if ledger.table is not None or not (
+            group.apart or (how == READ and group.pattern is not None and self._one_cluster(group))
+        ):
             return BY_NUMPY
         rows = _rows(group, ledger, size)
         if rows is None:
             return BY_NUMPY
         mine = record(self.clocks.now, group.pick(self.clocks.own), site, scope > 0)[:, None]
         owner = group.pick(owner_of)[:, None]
-        like, how = group.like, READ if kind == "load" else WRITE
+        like = group.like
         again = like is not None and ledger.last[how] == like
         if not _alone(ledger, WRITE, rows, mine, owner, like, _LANE if updates else _WARP):
             return BY_NUMPY
@@ -125,10 +181,15 @@ class WholeWarpsGlobal:
         ledger.last[how] = like
         return 0
 
+    def _one_cluster(self, group: AccessGroup) -> bool:
+        """Whether all lanes, which ascend, are of one cluster."""
+        first, last = group.lanes.item(0), group.lanes.item(-1)
+        return first // self.clocks.lanes == last // self.clocks.lanes
+
 
 def _rows(group: AccessGroup, ledger: Ledger, size: int) -> LedgerRows | None:
-    """Those of a group that is apart, in a ledger without pages; None where some lie elsewhere, or
-    places would have to be smaller."""
+    """Those of a group in a ledger without pages; None where some lie elsewhere, or places would
+    have to be smaller."""
     known: tuple[Ledger, int, LedgerRows] | None = group.rows
     if known is not None and known[0] is ledger and known[1] == ledger.shift:
         return known[2]
