@@ -74,7 +74,7 @@ class LocatedAccess:
         self._found: Access | None = None
         self._sel: Any = None
         self._mask: Mask = None
-        self._misses = 0
+        self._misses = self._kept = 0
         #: The last access; its warps, its lanes, its addresses counted from the first one; that.
         self._last: Access | None = None
         self._shape: tuple[Any, Any, bytes] = None, None, b""
@@ -124,6 +124,8 @@ class LocatedAccess:
     def _like_last(self, sel: Any, mask: Mask, address: Any) -> Access:
         """An access for which that is taken over which is known of the last one."""
         first, last = address.item(0), self._last
+        if address.size > self._kept and not self._keep(address.size):
+            return self._access(address, flat_lanes(self.machine, sel, mask), sel, mask)
         shape = (
             (sel.start, sel.stop) if is_slice(sel) else sel.tobytes(),
             None if mask is None else mask.tobytes(),
@@ -145,6 +147,14 @@ class LocatedAccess:
         access.found = [(pattern.arena, pattern.moved(access.moved), None)]
         self._last, self._first = access, first
         return access
+
+    def _keep(self, lanes: int) -> bool:
+        """Whether there is room for what is kept of an access of so many lanes."""
+        more, self._kept = lanes - self._kept, lanes
+        if self.memory.patterns.take(more):
+            return True
+        self._misses, self._last = MISSES, None
+        return False
 
     def _anew(self, sel: Any, mask: Mask, address: Any, first: int) -> Access:
         access = self._access(address, flat_lanes(self.machine, sel, mask), sel, mask)
@@ -170,8 +180,8 @@ class LocatedAccess:
             return None
         self._base = self._first
         room = start - low, end - self.size - high
-        key = *self._shape[:2], arena is memory.shared, self.size, (at - at.item(0)).tobytes()
-        number = memory.patterns.of(key)
+        lanes = *self._shape[:2], arena is memory.shared, self.size
+        number = memory.patterns.number(*lanes, (at - at.item(0)).tobytes())
         return AccessPattern(arena, at, self.size, room, memory.changes, number)
 
     def around(self, step: Step) -> Step:

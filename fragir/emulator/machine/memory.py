@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Arena
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
-from fragir.emulator.machine.patterns import LocatedBefore, PatternNumbers, Spaces
+from fragir.emulator.machine.patterns import KnownPatterns, LocatedBefore, Spaces
 from fragir.emulator.numbers.types import I64, U64, UINT, every
 
 GLOBAL_BASE = 0x7F00_0000_0000
@@ -80,7 +80,7 @@ class DeviceMemory:
         self._given: list[Buffer] = []  # of the heap, by address
         self.changes = 0  # how often the places that can be accessed have changed
         self.located: LocatedBefore | None = None
-        self.patterns = PatternNumbers()
+        self.patterns = KnownPatterns()
         self.globals = Arena(0)
         self.shared = Arena(0)
         self.local = Arena(0)

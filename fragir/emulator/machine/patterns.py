@@ -5,6 +5,7 @@ Loops make most of their accesses so. What has been found of the first one holds
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +17,9 @@ from fragir.emulator.numbers.types import I64, Bools, every
 #: Where accesses go: (arena, byte positions, which lanes; None: all).
 Spaces: TypeAlias = "list[tuple[Arena, I64, Bools | None]]"
 #: Patterns of which the number is remembered.
-KEPT = 256
+KEPT = 1 << 12
+#: Lanes of the accesses of a launch of which the positions are kept; some 32 bytes each.
+ROOM = 1 << 22
 
 
 class LocatedBefore(Protocol):
@@ -29,19 +32,28 @@ class LocatedBefore(Protocol):
     found: Spaces | None
 
 
-class PatternNumbers:
-    """One number for all patterns of a launch that are equal but for a distance."""
+class KnownPatterns:
+    """The patterns of a launch: how many positions may be kept, and which are equal but for a
+    distance."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, int] = {}
+        self._left = ROOM
+        self._numbers: dict[tuple[Any, ...], int] = {}
         self._next = 0
 
-    def of(self, key: Any) -> int:
-        found = self._known.get(key)
+    def take(self, lanes: int) -> bool:
+        """Whether the positions of so many lanes more may be kept."""
+        self._left -= lanes
+        return self._left >= 0
+
+    def number(self, *parts: Any) -> int:
+        """One number for all that is equal: a pattern, in parts."""
+        key = tuple(blake2b(p).digest() if isinstance(p, bytes) else p for p in parts)
+        found = self._numbers.get(key)
         if found is None:
-            if len(self._known) == KEPT:
-                self._known.clear()
-            found = self._known[key] = self._next
+            if len(self._numbers) == KEPT:
+                self._numbers.clear()
+            found = self._numbers[key] = self._next
             self._next += 1
         return found
 
@@ -51,7 +63,7 @@ class AccessPattern:
 
     `at`: those of the first time; `size`: bytes of each. In bounds are those that
     have moved by at least `down` and at most `up` bytes, and by a multiple of their size.
-    `number`: see `PatternNumbers`. `low`, `high`: the least and the greatest position, counted from
+    `number`: see `KnownPatterns`. `low`, `high`: the least and the greatest position, counted from
     the first lane's; `ascends`: whether positions do; `apart`: whether no two lanes access one
     place; `together`: where it is not so, what a check has found of lanes that do.
     """
