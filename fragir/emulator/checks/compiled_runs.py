@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
@@ -51,16 +53,12 @@ class CompiledRuns:
         self.machine, self.program = machine, program
         self.definedness, self.races, self.conflicts = definedness, races, conflicts
         self.compiled, self.extents = ledgers, extents
-        self.rows = np.zeros(len(program.code), WATCHED)
-        self.rows["ledger"] = -1
+        #: The positions of accesses, and their bounds.
+        self._accesses: dict[int, tuple[int, int, int] | None] = {}
         #: Ledgers as they were told, and the arrays of their records then.
         self._ledgers: list[Ledger] = []
         self._told: list[Any] = []
         self._pointers: Any = (GlobalPointers * 0)()
-        self._places = {id(placed.ins): at for at, placed in enumerate(program.code)}
-        self._launch = launch = WatchedLaunch()
-        self._keeps = self._describe(launch)
-        self.address = ctypes.addressof(launch)
         conflicts.runs = self
 
     @classmethod
@@ -75,6 +73,36 @@ class CompiledRuns:
             return None
         ledgers = races.shared.compiled
         return cls(machine, program, definedness, races, conflicts, ledgers, extents)
+
+    # Made when a run is first encoded: most launches are too small for that.
+
+    @cached_property
+    def rows(self) -> npt.NDArray[Any]:
+        """What is known of accesses, by position of the instruction: WATCHED."""
+        rows = np.zeros(len(self.program.code), WATCHED)
+        rows["ledger"] = -1
+        races = self.races
+        for at, bounds in self._accesses.items():
+            ins, row = self.program.code[at].ins, rows[at]
+            windowed, local = "param" in ins.opcode or "const" in ins.opcode, "local" in ins.opcode
+            row["site"] = site = races.sites.of(ins)
+            row["races"] = not windowed and not local
+            row["priced"] = not local and self.conflicts.counts(ins)
+            row["cached"] = races.globally.through_cache(site)
+            row["updates"] = races.globally.updates.loads
+            row["space"], row["low"], row["high"] = bounds or (ANYWHERE, 0, 0)
+        return rows
+
+    @cached_property
+    def _launch(self) -> WatchedLaunch:
+        launch = WatchedLaunch()
+        self._keeps = self._describe(launch)
+        return launch
+
+    @property
+    def address(self) -> int:
+        """Of what the library is told of the launch."""
+        return ctypes.addressof(self._launch)
 
     def _describe(self, launch: WatchedLaunch) -> list[Any]:
         """Fills in what stays; gives the arrays."""
@@ -106,24 +134,15 @@ class CompiledRuns:
         if not all(hook.compiled(d, ins) for hook in asked):
             return False
         if self.program.opcode(ins).access:
-            self._describe_access(d, at, ins)
-        d.watched[id(ins)] = self.definedness.involved(ins)
+            self._accesses[at] = None if self.extents is None else self.extents.bounds(d, ins)
+        d.watched.add(id(ins))
         return True
 
-    def _describe_access(self, d: Decoder, at: int, ins: Instruction) -> None:
-        races, row = self.races, self.rows[at]
-        site = races.sites.of(ins)
-        windowed = "param" in ins.opcode or "const" in ins.opcode
-        local = "local" in ins.opcode
-        row["site"] = site
-        row["races"] = not windowed and not local
-        row["priced"] = not local and self.conflicts.counts(ins)
-        row["cached"] = races.globally.through_cache(site)
-        row["updates"] = races.globally.updates.loads
-        bounds = None if self.extents is None else self.extents.bounds(d, ins)
-        row["space"], row["low"], row["high"] = bounds or (ANYWHERE, 0, 0)
-
     # -- calls -------------------------------------------------------------------------------------
+
+    def involved(self, ins: Instruction) -> int:
+        """The registers that are looked at where one of them is in doubt, as bits."""
+        return self.definedness.involved(ins)
 
     def doubt(self) -> int:
         """The registers that may hold undefined bits."""
@@ -167,6 +186,8 @@ class CompiledRuns:
 
     def collect(self) -> Iterable[tuple[Instruction, bool, int, int]]:
         """Instructions, whether in shared memory, paid and needed since the last time."""
+        if "rows" not in self.__dict__:
+            return ()
         rows, code = self.rows, self.program.code
         found = np.argwhere(rows["needed"] > 0).tolist()
         costs = [
@@ -183,10 +204,11 @@ class CompiledRuns:
 
     def dearest(self, instruction: Instruction, shared: bool, excess: int, warp: int) -> None:
         """What is known as the dearest access."""
-        at = self._places[id(instruction)]
+        at = self.definedness.flow.by_instruction[id(instruction)]
         self.rows["excess"][at, int(shared)] = excess
         self.rows["warp"][at, int(shared)] = warp
 
     def forget(self) -> None:
         """No access has been the dearest."""
-        self.rows["excess"] = self.rows["warp"] = 0
+        if "rows" in self.__dict__:
+            self.rows["excess"] = self.rows["warp"] = 0

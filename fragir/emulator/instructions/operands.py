@@ -110,7 +110,7 @@ class Decoder:
         self._constants: dict[tuple[str, int], Row] = {}
         self.shared_by_checks: dict[int, Any] = {}  # of an instruction, by its identity
         self.wrapped: set[int] = set()  # instructions around which checks have put something
-        self.watched: dict[int, int] = {}  # by instruction: see `CompiledRuns.takes`
+        self.watched: set[int] = set()  # those that they leave to straight-line runs
 
     @property
     def scope(self) -> Scope:

@@ -39,7 +39,7 @@ class StraightEncoder:
     """Encodes the instructions of one program, by position.
 
     `watched` says whether an instruction uses registers of some wgmma, `polling` are the branches
-    back of loops that poll.
+    back of loops that poll; `involved`: of what checks leave to runs, see the method.
     """
 
     def __init__(
@@ -48,11 +48,12 @@ class StraightEncoder:
         functions: StraightFunctions,
         watched: Callable[[Instruction], bool],
         polling: set[int],
+        involved: Callable[[Instruction], int],
     ) -> None:
         self.decoder = StraightDecoder(decoder)
         self.functions, self.watched = functions, watched
         self._ours: dict[int, bool] = {}  # by row of the table: whether its decoder is one of ours
-        self.polling = polling
+        self.polling, self._involved = polling, involved
 
     def codes(self, at: int) -> list[StraightCode] | None:
         """The operations of the instruction at a position; None where its step has to run."""
@@ -83,7 +84,8 @@ class StraightEncoder:
 
     def involved(self, at: int) -> int:
         """The registers that checks look at where one of them is in doubt, as bits."""
-        return self.decoder.watched.get(id(self.decoder.program.code[at].ins), 0)
+        ins = self.decoder.program.code[at].ins
+        return self._involved(ins) if id(ins) in self.decoder.watched else 0
 
     def _is_ours(self, row: Opcode | None) -> bool:
         """A row that a user has registered decodes in another package."""

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks
 
 
+def nothing(ins: tree.Instruction) -> int:
+    """The registers that checks look at, where there are none."""
+    return 0
+
+
 class Decoding:
     """Decodes one program for one machine, checks and all."""
 
@@ -99,7 +104,8 @@ class Decoding:
             return len(among(touched, self.watched)) > 0
 
         def build(known: EncodedBlocks, taken: I64, budget: int) -> StraightBlocks:
-            encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
+            involved = self.runs.involved if self.runs is not None else nothing
+            encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling, involved)
             return StraightBlocks(self.machine, encoder, library, known, taken, budget, self.runs)
 
         return StraightMaker(build, shape_of(self.machine))

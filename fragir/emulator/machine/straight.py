@@ -68,7 +68,10 @@ class Encodes(Protocol):
 class WatchesRuns(Protocol):
     """The checks of a launch, which leave to calls of the library what they say nothing of."""
 
-    address: int  # of what it is told
+    @property
+    def address(self) -> int:
+        """Of what it is told."""
+        ...
 
     def begin(self) -> None:
         """Before a call that may access memory or pass a barrier."""
