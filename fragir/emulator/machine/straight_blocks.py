@@ -153,7 +153,8 @@ class StraightBlocks:
         for number, (run, involved, ending) in enumerate(self._watched):
             if involved & changed:
                 run.doubt(doubt)
-            self.pieces[number]["doubt"] = ending & doubt != 0
+            if ending & changed:
+                self.pieces[number]["doubt"] = ending & doubt != 0
 
     def _block(self, number: int) -> BasicBlock:
         found = self.blocks[number]

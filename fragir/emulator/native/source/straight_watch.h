@@ -49,8 +49,8 @@ static int undefined_row(const Checks *c, const Operand *row, long warp, long wa
   beside.base += files[n].bits - files[n].first;
   if (beside.how == INVERTED) beside.how = STRIDED;
   const void *bits = read_row(&beside, warp, warps, room);
-#define LOOK(type)                           \
-  for (long i = 0; i < warps * LANES; i++)   \
+#define LOOK(type)                                           \
+  for (long i = 0; i < warps * LANES; i++)                  \
     if (!lanes || lanes[i]) any |= ((const type *)bits)[i]; \
   break;
   switch (row->size) {
