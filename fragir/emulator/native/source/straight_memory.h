@@ -70,6 +70,12 @@ static int locate_all(const Code *code, const Operand *operand, const Memory *m,
   return 1;
 }
 
+/* What a lane addresses, from the row of its registers. */
+static inline uint64_t address_in(const Code *code, const Operand *operand, const void *row, long i) {
+  if (operand->size == 8) return ((const uint64_t *)row)[i] + (uint64_t)code->immediate;
+  return ((const uint32_t *)row)[i] + (uint32_t)code->immediate;
+}
+
 /* The space that a generic address is in. */
 static int space_of(const Memory *m, uint64_t address) {
   if (address >= m->shared_window && address - m->shared_window < (uint64_t)1 << 32) return SHARED;
@@ -86,9 +92,7 @@ static int locate(const Code *code, const Operand *operand, const Memory *m, lon
   const void *row = read_row(operand, warp, warps, room);
   for (long i = 0; i < warps * LANES; i++) {
     if (lanes && !lanes[i]) continue;
-    uint64_t address = operand->size == 8
-                           ? ((const uint64_t *)row)[i] + (uint64_t)code->immediate
-                           : ((const uint32_t *)row)[i] + (uint32_t)code->immediate;
+    uint64_t address = address_in(code, operand, row, i);
     int64_t home = warp * LANES + i;
     uint64_t place = 0;
     if (address & (uint64_t)(size - 1)) return 0;
@@ -117,9 +121,7 @@ static int one_space(const Code *code, const Operand *operand, const Memory *m, 
   const void *row = read_row(operand, warp, warps, room);
   for (long i = 0; i < warps * LANES; i++) {
     if (lanes && !lanes[i]) continue;
-    uint64_t address = operand->size == 8
-                           ? ((const uint64_t *)row)[i] + (uint64_t)code->immediate
-                           : ((const uint32_t *)row)[i] + (uint32_t)code->immediate;
+    uint64_t address = address_in(code, operand, row, i);
     int space = space_of(m, address);
     if (found >= 0 && space != found) return -1;
     found = space;
