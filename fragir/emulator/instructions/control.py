@@ -35,6 +35,7 @@ def guarded(step: Step, row: Row, negated: bool) -> Step:
         if every(lanes):
             step(sel, None)
         elif some(lanes):
+            lanes = lanes.copy()  # the step may write the predicate, in the midst of it
             try:
                 step(sel, lanes)
             except AccessFault as fault:

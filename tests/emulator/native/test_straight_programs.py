@@ -287,3 +287,19 @@ def test_checks_see_what_a_launch_without_them_has_encoded() -> None:
     for check in (False, True, False, True):
         report = run(text, arguments=[buffer(4, 1), 1], grid=(2,), block=(64,), check=check, jobs=1)
         assert bool(report.findings) == check
+
+
+@pytest.mark.parametrize("second", ["%p1", "%p0"])
+def test_an_instruction_may_write_its_own_guard(second: str) -> None:
+    """The guard is looked at once: both results reach the lanes where it held."""
+    compare = f"@%p0 setp.lt.u32 %p0|{second}, %r0, %r1;"
+    text = f"""{HEAD} setp.gt.u32 %p0, %r2, 2147483647; setp.ne.u32 %p1, %r2, %r2; {compare}
+  selp.u32 %r3, 1, 0, %p0; selp.u32 %r4, 1, 0, {second};{TAIL}"""
+    words = buffer(1, 5)
+    found = np.frombuffer(both(text, [words, 1], block=(32,)).memory, np.uint32).reshape(-1, 16)
+    held, less = words[:, 2] > 2147483647, words[:, 0] < words[:, 1]
+    assert held.any()
+    assert not held.all()
+    last = held & ~less
+    np.testing.assert_array_equal(found[:, 3], last if second == "%p0" else held & less)
+    np.testing.assert_array_equal(found[:, 4], last)
