@@ -19,7 +19,13 @@ import numpy.typing as npt
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
 from fragir.emulator.checks.extents import Extents
-from fragir.emulator.checks.races.compiled import CompiledLedgers, GlobalPointers, describe
+from fragir.emulator.checks.located import windowed
+from fragir.emulator.checks.races.compiled import (
+    CompiledLedgers,
+    GlobalPointers,
+    describe,
+    noted_bits,
+)
 from fragir.emulator.checks.races.races import Races
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.native.straight import address_of
@@ -84,9 +90,9 @@ class CompiledRuns:
         races = self.races
         for at, bounds in self._accesses.items():
             ins, row = self.program.code[at].ins, rows[at]
-            windowed, local = "param" in ins.opcode or "const" in ins.opcode, "local" in ins.opcode
+            local = "local" in ins.opcode
             row["site"] = site = races.sites.of(ins)
-            row["races"] = not windowed and not local
+            row["races"] = not windowed(ins) and not local
             row["priced"] = not local and self.conflicts.counts(ins)
             row["cached"] = races.globally.through_cache(site)
             row["updates"] = races.globally.updates.loads
@@ -169,8 +175,7 @@ class CompiledRuns:
             if self._told[index] is not ledger.records:
                 self._told[index] = ledger.records
                 describe(ledger, pointers)
-            write, read, elsewhere = ledger.noted
-            pointers.noted = write | read << 1 | elsewhere << 2
+            pointers.noted = noted_bits(ledger)
             pointers.copied = len(ledger.copied)
 
     def end(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fragir.emulator.checks.compiled_prices import compiled_prices
 from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.located import windowed
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, distinct
@@ -127,9 +128,7 @@ class Conflicts(Hooks):
         """Whether an instruction is looked at: what goes through caches of its own is not."""
         counts = self._counts.get(id(ins))
         if counts is None:
-            words = ins.opcode
-            counts = self.program.opcode(ins).bits != "fill"
-            counts &= "param" not in words and "const" not in words
+            counts = self.program.opcode(ins).bits != "fill" and not windowed(ins)
             self._counts[id(ins)] = counts
         return counts
 

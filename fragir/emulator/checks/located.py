@@ -26,6 +26,11 @@ def address_of(ins: Instruction) -> int:
     return next(i for i, o in enumerate(ins.operands) if isinstance(o, Address))
 
 
+def windowed(ins: Instruction) -> bool:
+    """Whether it reads constants or parameters: through caches of their own, and nobody writes."""
+    return "param" in ins.opcode or "const" in ins.opcode
+
+
 def flat_lanes(machine: Machine, sel: Any, mask: Mask) -> I64:
     """The flat numbers of the lanes that take part: `[warp, lane]`, in one row under a mask."""
     lanes = machine.lane_ids[sel]

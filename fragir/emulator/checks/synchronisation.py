@@ -10,6 +10,7 @@ import numpy as np
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.sentences import quote
 from fragir.emulator.checks.sites import Sites
+from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
@@ -146,9 +147,8 @@ class Synchronisation(Hooks):
         """A lane must be in the membermask that it gives, and those it names must give the same."""
         members, site = d.row(ins, ins.operands[-1], "u32"), self.sites.of(ins)
         lane_ids = self.machine.lane_ids
-        literal = d.literal(ins, d.count(ins) - 1)
-        if literal is not None and ~literal & 0xFFFFFFFF == 0:
-            return step  # it names all
+        if names_all(d, ins):
+            return step
 
         def run(sel: Any, mask: Mask) -> None:
             named = members[sel]

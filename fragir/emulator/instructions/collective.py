@@ -36,6 +36,12 @@ def needs(d: Decoder, ins: Instruction) -> Callable[[Any, Mask], Any] | None:
     return members
 
 
+def names_all(d: Decoder, ins: Instruction) -> bool:
+    """Whether its membermask is a number that names all lanes."""
+    members = d.literal(ins, d.count(ins) - 1)
+    return members is not None and ~members & 0xFFFFFFFF == 0
+
+
 def by_members(decode: Decode) -> Decode:
     """Lanes that name different lanes at one instruction are groups of their own."""
 

@@ -27,6 +27,7 @@ from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.located import located
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
+from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles
 from fragir.emulator.program.flow import split_call
@@ -115,7 +116,7 @@ class Definedness(Hooks):
         """What does nothing where no register involved is in doubt, and no byte that is loaded."""
         row = d.program.opcode(instruction)
         if row.bits == "shuffle":
-            return self._among_all(d, instruction)
+            return names_all(d, instruction)
         if row.bits in ("load", "store"):
             return located(d, instruction) is not None
         return row.ends != "call" and row.bits not in _ELSEWHERE
@@ -200,7 +201,7 @@ class Definedness(Hooks):
         step = self.shuffles.step(d, ins, out, row, name)
         involved = self.undefined.bits([*moved, each.written[0]])
         look = self.undefined.settle(each.written[:1])
-        whole = self._among_all(d, ins)
+        whole = names_all(d, ins)
 
         def run(sel: Any, mask: Mask) -> None:
             if whole and mask is None and not self.undefined.doubtful & involved:
@@ -209,9 +210,3 @@ class Definedness(Hooks):
             look()
 
         return [*steps, run, *self.undefined.clear(each.written[1:])]
-
-    @staticmethod
-    def _among_all(d: Decoder, ins: tree.Instruction) -> bool:
-        """Whether a shuffle names all lanes."""
-        members = d.literal(ins, d.count(ins) - 1)
-        return members is not None and ~members & 0xFFFFFFFF == 0

@@ -145,12 +145,9 @@ class CompiledLedgers:
 
     def begin(self, owner_of: I32) -> None:
         """Before accesses that are done wholly, or not at all."""
-        clocks, knowledge = self.clocks, self._knowledge
-        if self._known is not clocks.known:
-            self._known = clocks.known
-            knowledge.known, knowledge.width = _at(clocks.known), clocks.width
-        if self._owner_of is not owner_of:
-            self._owner_of, knowledge.owner_of = owner_of, _at(owner_of)
+        knowledge = self._knowledge
+        self._tell_known()
+        self._tell_owners(owner_of)
         if self._old is None:
             places = self.clocks.machine.warps * LANES * LARGEST
             self._room(max(places, self._shared.room))
@@ -189,12 +186,22 @@ class CompiledLedgers:
             _at(x) for x in self._pushed
         )
 
-    def _prepare(self, group: AccessGroup, size: int) -> Any:
-        """Fill in what changes; gives what must stay alive during the call."""
-        clocks, pointers = self.clocks, self._group
+    def _tell_known(self) -> None:
+        """What is known, where it has moved: agents have come."""
+        clocks = self.clocks
         if self._known is not clocks.known:
             self._known = clocks.known
             self._knowledge.known, self._knowledge.width = _at(clocks.known), clocks.width
+
+    def _tell_owners(self, owner_of: I32) -> None:
+        """The same of the owners of lanes: there is a new wave."""
+        if self._owner_of is not owner_of:
+            self._owner_of, self._knowledge.owner_of = owner_of, _at(owner_of)
+
+    def _prepare(self, group: AccessGroup, size: int) -> Any:
+        """Fill in what changes; gives what must stay alive during the call."""
+        pointers = self._group
+        self._tell_known()
         at = np.ascontiguousarray(group.at, np.int64)
         pointers.at, pointers.count, pointers.size = _at(at), len(at), size
         if group.sel is not None and is_slice(group.sel):
@@ -253,11 +260,10 @@ class CompiledLedgers:
         """An access to one buffer: BY_NUMPY; or OVERLAP, LANES_TOO, both or neither."""
         if (size & -size).bit_length() - 1 < ledger.shift:
             return BY_NUMPY  # its places become smaller
-        if self._owner_of is not owner_of:
-            self._owner_of, self._knowledge.owner_of = owner_of, _at(owner_of)
+        self._tell_owners(owner_of)
         alive = self._prepare(group, size)
         base = record(self.clocks.now, 0, site, scope > 0)
-        noted = sum(1 << kind for kind, some in enumerate(ledger.noted) if some)
+        noted = noted_bits(ledger)
         where = self._ledger(ledger)
         found: int
         if kind == "load":
@@ -269,6 +275,12 @@ class CompiledLedgers:
             ledger.noted[READ_ELSEWHERE] = True
             found -= ELSEWHERE
         return found
+
+
+def noted_bits(ledger: Ledger) -> int:
+    """A bit for each kind of which anything has been noted."""
+    write, read, elsewhere = ledger.noted
+    return write | read << 1 | elsewhere << 2
 
 
 def describe(ledger: Ledger, pointers: GlobalPointers) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.located import windowed
 from fragir.emulator.checks.races.barriers import Arrivals, Barriers
 from fragir.emulator.checks.races.block_exits import BlockExits
 from fragir.emulator.checks.races.bulk_copies import BulkCopies
@@ -133,17 +134,16 @@ class Races(Hooks):
         ins = access.instruction
         known = self._known.get(id(ins))
         if known is None:
-            windowed = "param" in ins.opcode or "const" in ins.opcode
             scope = strength(self.program.opcode(ins), ins.opcode)
-            known = self._known[id(ins)] = self.sites.of(ins), scope, windowed
-        site, scope, windowed = known
+            known = self._known[id(ins)] = self.sites.of(ins), scope, windowed(ins)
+        site, scope, constant = known
         strong = scope > 0
         memory = self.machine.memory
         for arena, at, lanes in access.parts():
             if not at.size:
                 continue
             if arena is memory.globals:
-                if not windowed:
+                if not constant:
                     group = AccessGroup.of(access, at, lanes)
                     self.globally.access(access.kind, site, group, access.size, scope)
             elif arena is not memory.shared:

@@ -2,7 +2,6 @@
 
 #include "planes.h"
 
-enum { WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
 enum { BLOCK_SCOPE = 1, CLUSTER_SCOPE = 2, DEVICE_SCOPE = 3 };
 
 static inline int64_t lane_of(const Group *g, int64_t i) {
@@ -153,16 +152,6 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
 }
 
 /* -- global memory ----------------------------------------------------------------------------- */
-
-/* The row of the first place of an access; -1: its page has none, or it is in another buffer. */
-static inline int64_t row_of(const GlobalLedger *l, int64_t at) {
-  int64_t offset = at - l->start;
-  if (offset < 0 || offset >= l->size) return -1;
-  if (!l->table) return offset >> l->shift;
-  int64_t page = l->table[offset >> l->page_shift];
-  int64_t inside = offset & (((int64_t)1 << l->page_shift) - 1);
-  return page < 0 ? -1 : (page << (l->page_shift - l->shift)) + (inside >> l->shift);
-}
 
 /* Whether both are strong, and the scope of each has the other thread. */
 static int both_strong(const Knowledge *k, int64_t rec, int64_t own, int here, int scope) {

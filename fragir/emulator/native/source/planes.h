@@ -14,6 +14,8 @@
 #define STRONG ((int64_t)1 << 32)
 
 enum { TIME = 33, SITE = 16 }; /* bits of a record below these */
+/* What of a place of global memory is kept: the last write, read, read of another cluster. */
+enum { WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
 
 /* Who knows what of whom: checks/races/clocks.py has the arrays, by lane of the machine. */
 typedef struct {
@@ -75,6 +77,16 @@ typedef struct {
   int64_t noted;  /* a bit for each kind that may have records */
   int64_t copied; /* whether copies have read what is not noted yet */
 } GlobalLedger;
+
+/* The row of the first place of an access; -1: its page has none, or it is in another buffer. */
+static inline int64_t row_of(const GlobalLedger *l, int64_t at) {
+  int64_t offset = at - l->start;
+  if (offset < 0 || offset >= l->size) return -1;
+  if (!l->table) return offset >> l->shift;
+  int64_t page = l->table[offset >> l->page_shift];
+  int64_t inside = offset & (((int64_t)1 << l->page_shift) - 1);
+  return page < 0 ? -1 : (page << (l->page_shift - l->shift)) + (inside >> l->shift);
+}
 
 enum {
   DONE = 0,

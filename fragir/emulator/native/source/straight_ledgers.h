@@ -5,8 +5,6 @@
  * them again changes nothing.
  */
 
-enum { WRITTEN_ = 1, READ_ = 2, FAR_ = 4 }; /* of GlobalLedger.noted */
-
 /* How the 32 lanes of a warp lie in memory: side by side; apart, one after the other; at one place;
  * in any other way. */
 typedef enum { LINE, APART, SAME, ANY } Pattern;
@@ -226,16 +224,6 @@ static GlobalLedger *ledger_of(const Checks *c, Watched *w, int64_t position) {
   return 0;
 }
 
-/* The row of the first place of an access; -1: its page has none, or it is in another buffer. */
-static int64_t first_row(const GlobalLedger *l, int64_t position) {
-  int64_t offset = position - l->start;
-  if (offset < 0 || offset >= l->size) return -1;
-  if (!l->table) return offset >> l->shift;
-  int64_t page = l->table[offset >> l->page_shift];
-  int64_t inside = offset & (((int64_t)1 << l->page_shift) - 1);
-  return page < 0 ? -1 : (page << (l->page_shift - l->shift)) + (inside >> l->shift);
-}
-
 /* The rows of a warp; 0: not all of them are there. */
 static int global_places(Places *l, const Knowledge *k, const GlobalLedger *g, const int64_t *where,
                          int64_t lane, int64_t size, Pattern pattern) {
@@ -243,9 +231,9 @@ static int global_places(Places *l, const Knowledge *k, const GlobalLedger *g, c
   knowledge_of(l, k, lane, size, g->shift);
   int page = !g->table || low >> g->page_shift == high >> g->page_shift;
   l->rows = pattern == LINE && page && high < g->size ? 0 : l->room;
-  l->first = l->rows ? 0 : first_row(g, where[0]);
+  l->first = l->rows ? 0 : row_of(g, where[0]);
   if (l->first < 0) return 0;
-  for (int64_t i = 0; i < LANES && l->rows; i++) bad |= l->room[i] = first_row(g, where[i]);
+  for (int64_t i = 0; i < LANES && l->rows; i++) bad |= l->room[i] = row_of(g, where[i]);
   return bad >= 0;
 }
 
@@ -282,12 +270,12 @@ static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *
   int64_t lane = number_of(group, from);
   if (!global_places(l, k, g, group->at + from, lane, group->size, pattern)) return 0;
   int32_t mine = k->owner_of[lane], others = 0;
-  if (g->noted & WRITTEN_ && clash_there(g, l, 0, mine, 0)) return 0;
+  if (g->noted & 1 << WRITE_KIND && clash_there(g, l, WRITE_KIND, mine, 0)) return 0;
   const int32_t *owners = g->owners + g->rows + l->first;
   NAMED(l);
   EACH_PLACE others |= (owners[SPOT(i)] != 0) & (owners[SPOT(i)] != mine);
   if (others) return 0;
-  note_there(g, l, 1, mine, base);
+  note_there(g, l, READ_KIND, mine, base);
   return 1;
 }
 
@@ -304,9 +292,9 @@ static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group 
       int64_t lane = number_of(group, n);
       int32_t mine = k->owner_of[lane];
       if (!global_places(l, k, g, group->at + n, lane, group->size, patterns[n / LANES])) return 0;
-      for (int kind = 0; kind < 3 && step == LOOK; kind++)
-        if (g->noted >> kind & 1 && clash_there(g, l, kind, mine, updates && !kind)) return 0;
-      if (step == WRITE) note_there(g, l, 0, mine, base);
+      for (int kind = WRITE_KIND; kind <= FAR_KIND && step == LOOK; kind++)
+        if (g->noted >> kind & 1 && clash_there(g, l, kind, mine, updates && kind == WRITE_KIND)) return 0;
+      if (step == WRITE) note_there(g, l, WRITE_KIND, mine, base);
       if (sure) continue;
       NAMED(l);
       int64_t *restrict records = g->records + l->first;
@@ -334,20 +322,20 @@ static int note_global(Checks *c, Watched *w, int store, const Group *g, const u
     if (!(patterns && write_global_places(k, l, g, patterns, base, updates)) &&
         fragir_global_write(k, l, g, base, 0, (int)l->noted, updates) & BY_NUMPY)
       return 0;
-    l->noted |= WRITTEN_;
+    l->noted |= 1 << WRITE_KIND;
     c->now++; /* later than what has been read */
     return 1;
   }
-  if (w->cached && l->noted & WRITTEN_) return 0;
+  if (w->cached && l->noted & 1 << WRITE_KIND) return 0;
   int64_t step = patterns ? LANES : g->count;
   for (int64_t i = 0; i < g->count; i += step) {
     if (!patterns || !read_global_places(k, l, g, i, patterns[i / LANES], base)) {
       const Group one = part_of(g, i, i + step);
       int found = fragir_global_read(k, l, &one, base, 0, (int)l->noted);
       if (found & BY_NUMPY) return 0;
-      if (found & ELSEWHERE) l->noted |= FAR_;
+      if (found & ELSEWHERE) l->noted |= 1 << FAR_KIND;
     }
-    l->noted |= READ_;
+    l->noted |= 1 << READ_KIND;
   }
   return 1;
 }
