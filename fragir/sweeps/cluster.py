@@ -127,6 +127,9 @@ def local(workers: int, memory: int) -> Generator[Pool]:
                 memory_limit=memory,
                 host="127.0.0.1",
                 dashboard_address=cast(str, None),
+                # Without a dashboard, too, the scheduler serves HTTP, at a port that only one
+                # cluster of a machine can have (distributed.node): here at any free one.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 local_directory=folder,
                 silence_logs=logging.CRITICAL,
             )

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -324,6 +326,22 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert summary.resumed == len(written)
     assert summary.done == 60
     assert timeless(lines(path)[1:]) == serially(asked)
+
+
+def test_other_clusters_of_the_machine_are_no_matter() -> None:
+    """Somebody has the ports that schedulers of Dask take where they are asked for none."""
+    pytest.importorskip("distributed")
+    from fragir.sweeps import cluster
+
+    with ExitStack() as taken:
+        for port in (8786, 8787):
+            held = taken.enter_context(socket.socket())
+            with suppress(OSError):  # others of this machine have it, which is as good
+                held.bind(("127.0.0.1", port))
+                held.listen()
+        with cluster.local(1, 1 << 30) as pool:
+            found = timeless(list(pool.perform(SOURCE, SWEEP.all_tasks(plan(3)), LIMITS)))
+    assert found == serially(plan(3))
 
 
 def test_workers_die_and_nothing_else_is_lost(tmp_path: Path) -> None:
