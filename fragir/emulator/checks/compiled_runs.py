@@ -21,6 +21,7 @@ from fragir.emulator.checks.definedness.definedness import Definedness
 from fragir.emulator.checks.extents import Extents
 from fragir.emulator.checks.located import windowed
 from fragir.emulator.checks.races.compiled import (
+    LARGEST,
     CompiledLedgers,
     GlobalPointers,
     describe,
@@ -114,6 +115,7 @@ class CompiledRuns:
         """Fills in what stays; gives the arrays."""
         machine, plane, clocks = self.machine, self.definedness.plane, self.races.clocks
         room = np.empty((3, machine.warps * LANES), np.int64)
+        bytes_ = np.empty(machine.warps * LANES * LARGEST, np.uint8)
         launch.knowledge, launch.shared = self.compiled.addresses()
         files = [
             [address_of(file), file.nbytes, address_of(plane.machine.files[width])]
@@ -124,13 +126,14 @@ class CompiledRuns:
         launch.shared_bits = address_of(plane.memory.shared.bytes)
         launch.local_bits = address_of(plane.memory.local.bytes)
         launch.positions, launch.lanes, launch.patterns = (address_of(part) for part in room)
+        launch.bytes = address_of(bytes_)
         launch.floor, launch.uneven = address_of(clocks.floor), address_of(clocks.uneven)
         launch.warps = machine.warps
         launch.rows = address_of(self.rows)
         memory, homes = plane.memory, (machine.memory.shared_home, machine.memory.local_home)
         launch.shared_home, launch.local_home = (address_of(home) for home in homes)
-        arrays = [room, memory.shared.bytes, memory.local.bytes, clocks.floor, clocks.uneven]
-        return [*arrays, *homes, registers, plane.machine.files]
+        arrays = [room, bytes_, memory.shared.bytes, memory.local.bytes, *homes]
+        return [*arrays, clocks.floor, clocks.uneven, registers, plane.machine.files]
 
     # -- what is left to runs ----------------------------------------------------------------------
 

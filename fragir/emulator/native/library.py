@@ -23,7 +23,7 @@ VARIABLE = "FRAGIR_CORE"
 CHOICES: tuple[CoreName, ...] = ("compiled", "numba", "numpy")
 """The best first: what FRAGIR_CORE may say, and in which order it is looked for without it."""
 
-VERSION = 7
+VERSION = 8
 """FRAGIR_CORE_VERSION of source/core.h: what this package calls."""
 
 LEVELS = ("baseline", "AVX2", "AVX-512")

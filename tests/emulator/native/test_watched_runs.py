@@ -144,8 +144,10 @@ def address(random: Random, size: int, room: int, thread: str) -> str:
     stride = random.choice([0, 1, 1, 1, 1, 2, 3, 33])
     how = random.choice(["add.u32", "add.u32", "add.u32", "xor.b32"])
     by = random.choice(["%turn", "0", "0", str(random.randrange(40))])
+    together = random.choice([0, 0, 0, 0, 1, 5])  # lanes that share a place, as a power of two
     return (
-        f"mul.lo.u32 %to, {thread}, {stride}; {how} %to, %to, {by}; "
+        f"shr.u32 %to, {thread}, {together}; mul.lo.u32 %to, %to, {stride}; "
+        f"{how} %to, %to, {by}; "
         f"and.b32 %to, %to, {room // size - 1}; mul.lo.u32 %to, %to, {size};"
     )
 
@@ -178,13 +180,15 @@ def access(random: Random) -> str:
     guard = random.choice(["", "", "", "@%p1 ", "@!%p2 ", "@%p3 "])
     text = f"{guard}ld{space}.{end} {registers}, {place};"
     if not load:
+        if size == 4:  # often one value for all lanes
+            registers = random.choice(["%r2", "%r3", "%turn", "%r10", "%r10"])
         text = f"{guard}st{space}.{end} {place}, {registers};"
     return " ".join([*lines, text, "add.u32 %sum, %sum, %r2;" if load and size == 4 else ""])
 
 
 def program(random: Random) -> str:
     lines = ["mov.u32 %r2, 5; mov.u32 %r3, %tid; mov.u16 %h0, 3; mov.u64 %w0, 9;"]
-    lines.append("mov.u32 %v0, 1; mov.u32 %v1, 2;")
+    lines.append("mov.u32 %v0, 1; mov.u32 %v1, 2; mov.u32 %r10, 7;")
     lines.append(f"setp.lt.u32 %p1, %tid, {random.choice([1, 16, 40])};")
     lines.append("and.b32 %r5, %tid, 1; setp.eq.u32 %p2, %r5, 0; setp.ge.u32 %p3, %tid, 32;")
     if random.random() < 0.7:
@@ -290,6 +294,23 @@ def test_blocks_that_write_one_buffer() -> None:
         assert found == [set(), {"race"}]
 
 
+def told(body: str, before: str, turns: int, blocks: int = 2) -> int:
+    """How many accesses the check for races is told one by one; it must find nothing."""
+    count: list[int] = []
+    on_access = Races.on_access
+
+    def tell(self: Races, access: Any) -> None:
+        count.append(1)
+        on_access(self, access)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Races, "on_access", tell)
+        options: dict[str, Any] = {"grid": (blocks,), "block": (64,), "check": True, "jobs": 1}
+        report = run(loop(body, before), arguments=[*arrays(), turns], **options)
+    assert not report.findings
+    return len(count)
+
+
 @pytest.mark.parametrize("guard", ["", "@%p1 "])
 def test_runs_do_take_accesses_and_barriers(guard: str) -> None:
     """Few accesses of a loop are told to the checks one by one, though %r7 is never defined in
@@ -297,25 +318,50 @@ def test_runs_do_take_accesses_and_barriers(guard: str) -> None:
     body = f"""{guard}ld.global.u32 %r7, [%at]; {guard}st.shared.u32 [%r5], %r7; bar.sync 0;
   {guard}ld.shared.u32 %r7, [%r5]; {guard}add.u32 %r7, %r7, 1; {guard}st.global.u32 [%at], %r7;
   bar.sync 0;"""
-    told: list[int] = []
-    on_access = Races.on_access
+    assert told(body, EACH + "setp.lt.u32 %p1, %tid, 40;", 1000) < 100  # of 4,000
 
-    def tell(self: Races, access: Any) -> None:
-        told.append(1)
-        on_access(self, access)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Races, "on_access", tell)
-        report = run(
-            loop(body, EACH + "setp.lt.u32 %p1, %tid, 40;"),
-            arguments=[*arrays(), 1000],
-            check=True,
-            jobs=1,
-            grid=(2,),
-            block=(64,),
-        )
-    assert not report.findings
-    assert len(told) < 100  # of 4,000
+#: What threads store together: the body of a loop, and whether all blocks may.
+TOGETHER = {
+    "what is there": ("st.shared.u32 [%r4], %r3;", 2),
+    "what is there, in several blocks": ("st.global.u32 [%x], %r3;", 2),
+    "what is there, after a load": (
+        "ld.global.u32 %r7, [%x]; bar.sync 0; st.global.u32 [%x], %r7; bar.sync 0;",
+        1,
+    ),
+    "a number of the turn": ("st.shared.u32 [%r4], %turn; bar.sync 0;", 2),
+    "one of each warp": ("st.shared.u32 [%r8], %turn; bar.sync 0;", 2),
+    "one of two lanes": ("st.shared.u32 [%r9], %turn; bar.sync 0;", 2),
+    "to global memory": ("st.global.u32 [%x], %turn; bar.sync 0;", 1),
+    "two words": ("st.global.v2.u32 [%x+64], {%turn, %r3}; bar.sync 0;", 1),
+}
+
+
+@pytest.mark.parametrize("how", TOGETHER)
+def test_runs_take_stores_of_one_value_by_several_threads(how: str) -> None:
+    before = EACH + "shr.u32 %r8, %tid, 5; mad.lo.u32 %r8, %r8, 4, %r4;"
+    before += "shr.u32 %r9, %tid, 1; mad.lo.u32 %r9, %r9, 4, %r4;\n"
+    body, blocks = TOGETHER[how]
+    judged(loop(body, before), arrays(), grid=(blocks,), block=(64,))
+    assert told(body, before, 1000, blocks) < 100
+
+
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_different_values_of_a_late_turn(space: str) -> None:
+    """All threads store the number of the turn, and from turn 19 on the last one another."""
+    body = f"""setp.eq.u32 %p1, %tid, 63; setp.ge.and.u32 %p1, %turn, 19, %p1;
+  selp.b32 %r6, 5, %turn, %p1; st.{space}.u32 [{"%r4" if space == "shared" else "%x"}], %r6;
+  bar.sync 0;"""
+    assert kinds(judged(loop(body, EACH), arrays(), 19, grid=(1,), block=(64,))) == set()
+    assert kinds(judged(loop(body, EACH), arrays(), 21, grid=(1,), block=(64,))) == {"race"}
+
+
+def test_lost_updates_of_a_late_turn() -> None:
+    """Lanes add to what they have read, and store the same sum: all but one are lost."""
+    body = """setp.ge.u32 %p1, %turn, 19; selp.b32 %r6, 1, 0, %p1; ld.global.u32 %r7, [%x];
+  add.u32 %r7, %r7, %r6; st.global.u32 [%x], %r7; bar.sync 0;"""
+    assert kinds(judged(loop(body), arrays(), 19, grid=(1,), block=(32,))) == set()
+    assert kinds(judged(loop(body), arrays(), 21, grid=(1,), block=(32,))) == {"race"}
 
 
 def test_variables_that_lie_side_by_side() -> None:

@@ -38,7 +38,7 @@ class KnowledgePointers(ctypes.Structure):
         ("owner_of", _POINTER),
         ("strengths", _POINTER),
         ("sites", _NUMBER),
-        ("entire", _NUMBER),
+        *((name, _NUMBER) for name in ("entire", "values")),
         *((name, _POINTER) for name in ("old", "old_owners")),
         ("old_room", _NUMBER),
     )

@@ -28,11 +28,19 @@ Lost: TypeAlias = tuple[I64, I64, I64]
 NONE: Lost = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+_ELSEWHERE = frozenset({"shared", "local", "param", "const"})  # not in global memory
+
+
 class LostUpdates:
+    """`loads`: whether global memory is read at all."""
+
     def __init__(self, program: Program, clocks: Clocks) -> None:
         self.program, self.clocks = program, clocks
         self._from: dict[int, set[Any]] = {}
-        self.loads = any(row.access == "load" for row, _ in program.rows())
+        self.loads = any(
+            row.access == "load" and not _ELSEWHERE.intersection(words)
+            for row, words in program.rows()
+        )
 
     @cached_property
     def _flow(self) -> Dataflow:

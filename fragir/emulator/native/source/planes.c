@@ -112,6 +112,12 @@ static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place
   return 0;
 }
 
+/* Whether a write that leaves a place as it is may come after one that its lane does not know: but
+ * for mbarriers, and for what is still to come. */
+static int harmless(const Knowledge *k, int64_t rec, int64_t now) {
+  return k->values == KEPT && (rec & COLUMN) != COLUMN && rec >> TIME <= now;
+}
+
 EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
                                int64_t lowest, int logs) {
   int64_t parts = parts_of(g->size, s->shift), strong = base & STRONG;
@@ -124,7 +130,8 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
       int64_t place = (g->at[i] >> s->shift) + p, rec = s->written[place];
       if (back) k->old[kept++] = rec;
       int32_t time = s->read_time[place];
-      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec))
+      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec) &&
+          !harmless(k, rec, base >> TIME))
         return BY_NUMPY;
       if (time > lowest && time > k->floor[lane] &&
           unknown_read(k, s, place, lane, lowest, strong))
@@ -136,7 +143,8 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
   for (int64_t i = 0; i < g->count; i++)
     for (int64_t p = 0; p < parts; p++)
       s->written[(g->at[i] >> s->shift) + p] = base | k->own[lane_of(g, i)];
-  for (int64_t i = 0; i < g->count && !single && !(result & OVERLAP); i++)
+  int told = !single && k->values == ANYTHING; /* else it does not matter who was the last */
+  for (int64_t i = 0; i < g->count && told && !(result & OVERLAP); i++)
     for (int64_t p = 0; p < parts; p++)
       if (s->written[(g->at[i] >> s->shift) + p] != (base | k->own[lane_of(g, i)]))
         result |= OVERLAP;
@@ -212,6 +220,13 @@ EXPORT int fragir_global_read(const Knowledge *k, const GlobalLedger *l, const G
   return result;
 }
 
+/* Whether what a lane stores may overwrite what another of its warp has made of the same bytes: a
+ * lane of the warp was the last to read them (LostUpdates). */
+static int may_be_lost(const Knowledge *k, const GlobalLedger *l, int64_t row, int64_t lane) {
+  row += READ_KIND * l->rows;
+  return l->owners[row] == k->owner_of[lane] && !((l->records[row] ^ k->own[lane]) & WARP);
+}
+
 EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const Group *g,
                                int64_t base, int scope, int noted, int updates) {
   int64_t parts = parts_of(g->size, l->shift);
@@ -225,11 +240,13 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
     if (row < 0) return BY_NUMPY;
     for (int64_t p = row; p < row + parts; p++) {
       if (back) k->old[kept] = records[p], k->old_owners[kept++] = owners[p];
+      if (k->values == KEPT) continue; /* what leaves bytes as they are clashes with nothing */
       for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
         if (noted >> kind & 1 && clashes(k, l, kind, p, lane, scope)) return BY_NUMPY;
       if (updates && noted & 1 << WRITE_KIND) { /* another lane of the warp has written there */
         int64_t differ = (records[p] ^ own) & COLUMN;
-        if (differ && differ < 32 && owners[p] == k->owner_of[lane]) return BY_NUMPY;
+        if (differ && differ < 32 && owners[p] == k->owner_of[lane] && may_be_lost(k, l, p, lane))
+          return BY_NUMPY;
       }
     }
   }
@@ -238,14 +255,15 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
     for (int64_t p = row; p < row + parts; p++)
       records[p] = base | k->own[lane], owners[p] = k->owner_of[lane];
   }
-  if (single) return result;
+  if (single || k->values == KEPT) return result;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
     for (int64_t p = row; p < row + parts; p++) {
       int64_t differ = (records[p] ^ k->own[lane]) & COLUMN;
       int others = owners[p] != k->owner_of[lane];
-      if (differ || others) result |= LANES_TOO;
-      if (differ >> 5 || others) result |= OVERLAP;
+      if (differ && differ < 32 && !others && updates && may_be_lost(k, l, p, lane))
+        result |= LANES_TOO;
+      if ((differ >> 5 || others) && k->values == ANYTHING) result |= OVERLAP;
     }
   }
   if (!back || !result) return result;

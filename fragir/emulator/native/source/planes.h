@@ -17,6 +17,10 @@ enum { TIME = 33, SITE = 16 }; /* bits of a record below these */
 /* What of a place of global memory is kept: the last write, read, read of another cluster. */
 enum { WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
 
+/* What is known of the values of a store: nothing; that lanes store the same where they share bytes;
+ * that memory has them already. */
+enum { ANYTHING = 0, AGREED = 1, KEPT = 2 };
+
 /* Who knows what of whom: checks/races/clocks.py has the arrays, by lane of the machine. */
 typedef struct {
   const int32_t *floor, *warp_floor;
@@ -28,6 +32,7 @@ typedef struct {
   const int8_t *strengths; /* of the instructions, the last for all others */
   int64_t sites;
   int64_t entire;   /* whether what would leave anything to numpy leaves all to it */
+  int64_t values;   /* of the store at hand, where it is so */
   int64_t *old;     /* where that has to be taken back: room for what was there, */
   int32_t *old_owners;
   int64_t old_room; /* so many places */
@@ -92,7 +97,7 @@ enum {
   DONE = 0,
   BY_NUMPY = 1, /* nothing is done */
   OVERLAP = 2,  /* several lanes of the step have written one place; in global memory, warps */
-  LANES_TOO = 4,
+  LANES_TOO = 4, /* lanes of a warp have, and an update of that place may be lost */
   PUSHED = 8,    /* reads were pushed out */
   LOGGED = 16,   /* the log has reads of these places */
   ELSEWHERE = 32 /* reads of another cluster were noted */

@@ -19,27 +19,31 @@ static Pattern pattern_of(const int64_t *where, int64_t size) {
   return apart ? APART : ANY;
 }
 
+enum { LARGEST = 32 }; /* places of one lane: bytes */
+
 /* The places of a warp, and what all of its lanes know. */
 typedef struct {
-  int64_t own;         /* the column of the first lane */
+  int64_t own;         /* the column of the first lane that is looked at */
+  int64_t alone;       /* the same where no other lane has its place, else that of nobody */
   int64_t known;       /* no record before it is unknown to any of them */
   int64_t same;        /* the same for records of their own warp */
   int parts;           /* places of each lane, as a power of two */
-  int whole;           /* whether all are at one place */
+  int whole;           /* whether all are at one place: then the last lane stands for all */
+  int64_t count;       /* places that are looked at */
   int64_t first;       /* the first place, where they lie side by side */
-  const int64_t *rows; /* the first place of each lane; 0: side by side */
-  int64_t room[LANES];
+  const int64_t *rows; /* all of them; 0: side by side */
+  int64_t room[LANES * LARGEST];
 } Places;
 
 /* Of the n-th of all places, counted from `first`. */
-#define SPOT(n) (rows ? rows[(n) >> parts] + ((n) & ((1 << parts) - 1)) : (n))
-#define EACH_PLACE for (int64_t i = 0; i < LANES << parts; i++)
+#define SPOT(n) (rows ? rows[n] : (n))
+#define EACH_PLACE for (int64_t i = 0; i < count; i++)
 /* Names for what loops use: they store numbers, which might be these for all that is known. */
-#define NAMED(l)                                    \
-  const int64_t own = (l)->own, known = (l)->known; \
-  const int64_t *restrict rows = (l)->rows;         \
-  const int parts = (l)->parts;                     \
-  (void)known, (void)own
+#define NAMED(l)                                                              \
+  const int64_t own = (l)->own, alone = (l)->alone, known = (l)->known;       \
+  const int64_t count = (l)->count, *restrict rows = (l)->rows;               \
+  const int parts = (l)->parts;                                               \
+  (void)known, (void)own, (void)alone, (void)parts
 
 static int64_t number_of(const Group *g, int64_t n) { return g->lanes ? g->lanes[n] : g->first + n; }
 
@@ -50,17 +54,27 @@ static Group part_of(const Group *g, int64_t from, int64_t to) {
 
 static int64_t after(int64_t time) { return (time + 1) << TIME; }
 
-static void knowledge_of(Places *l, const Knowledge *k, int64_t lane, int64_t size, int64_t shift) {
+/* Which lanes of a warp are looked at. */
+static void lanes_of(Places *l, const Knowledge *k, int64_t lane, int64_t size, int64_t shift,
+                     Pattern pattern) {
+  l->known = l->same = 0;
+  l->whole = pattern == SAME;
+  l->own = k->own[lane] + (l->whole ? LANES - 1 : 0);
+  l->alone = l->whole ? -1 : l->own;
+  l->parts = 0;
+  while (size >> shift >> l->parts > 1) l->parts++;
+  l->count = (int64_t)(l->whole ? 1 : LANES) << l->parts;
+}
+
+/* What they know. */
+static void knowledge_of(Places *l, const Knowledge *k, int64_t lane) {
   int32_t floor = k->floor[lane], warp = k->warp_floor[lane];
   for (int64_t i = 1; i < LANES; i++) {
     floor = k->floor[lane + i] < floor ? k->floor[lane + i] : floor;
     warp = k->warp_floor[lane + i] < warp ? k->warp_floor[lane + i] : warp;
   }
-  l->own = k->own[lane];
   l->known = after(floor);
   l->same = after(warp > floor ? warp : floor);
-  l->parts = 0;
-  while (size >> shift >> l->parts > 1) l->parts++;
 }
 
 /* Whether a lane may not know the last write of one of its places. */
@@ -69,8 +83,19 @@ static int unknown_writes(const Places *l, const int64_t *written) {
   int64_t bad = 0, warp = own & WARP, same = l->same;
   EACH_PLACE {
     int64_t rec = written[SPOT(i)], column = rec & COLUMN;
-    bad |= (rec >= known) & (column != own + (i >> parts)) &
+    bad |= (rec >= known) & (column != alone + (i >> parts)) &
            !(((column & WARP) == warp) & (rec < same));
+  }
+  return bad != 0;
+}
+
+/* Whether one of its last writes is of an mbarrier, or still to come: see `harmless`. */
+static int special_writes(const Places *l, const int64_t *written, int64_t now) {
+  NAMED(l);
+  int64_t bad = 0;
+  EACH_PLACE {
+    int64_t rec = written[SPOT(i)];
+    bad |= ((rec & COLUMN) == COLUMN) | (rec >> TIME > now);
   }
   return bad != 0;
 }
@@ -79,17 +104,18 @@ static int unknown_writes(const Places *l, const int64_t *written) {
 
 static void shared_places(Places *l, const Knowledge *k, const SharedLedger *s, const int64_t *where,
                           int64_t lane, int64_t size, Pattern pattern) {
-  knowledge_of(l, k, lane, size, s->shift);
-  l->whole = pattern == SAME;
+  lanes_of(l, k, lane, size, s->shift, pattern);
   l->rows = pattern == LINE ? 0 : l->room;
   l->first = pattern == LINE ? where[0] >> s->shift : 0;
-  for (int64_t i = 0; i < LANES && l->rows; i++) l->room[i] = where[i] >> s->shift;
+  for (int64_t i = 0; i < l->count && l->rows; i++)
+    l->room[i] = (where[i >> l->parts] >> s->shift) + (i & ((1 << l->parts) - 1));
 }
 
 static int read_places(const Knowledge *k, SharedLedger *s, const Group *g, int64_t from,
                        Pattern pattern, int64_t base, int64_t lowest) {
   Places places, *l = &places;
   shared_places(l, k, s, g->at + from, number_of(g, from), g->size, pattern);
+  knowledge_of(l, k, number_of(g, from));
   NAMED(l);
   int64_t index = s->slot_of[number_of(g, from)] * s->places + l->first, bad = 0, settled = after(lowest);
   int64_t *restrict read = s->read + index;
@@ -127,7 +153,7 @@ static int unknown_reads(const SharedLedger *s, const Places *l) {
       int64_t rec = read[SPOT(i)];
       uint32_t mask = masks[SPOT(i)];
       bad |= (rec >= known) &
-             (((rec & COLUMN) != own + (i >> parts)) | ((mask & (mask - 1)) != 0));
+             (((rec & COLUMN) != alone + (i >> parts)) | ((mask & (mask - 1)) != 0));
     }
   }
   return bad != 0;
@@ -146,7 +172,8 @@ static int ascends(const Group *g, const uint8_t *patterns) {
  * too, and put back what was there. */
 enum { LOOK, WRITE, VERIFY, UNDO };
 
-/* The step behind one; UNDO + 1: it is over. `sure`: no two lanes share a place. */
+/* The step behind one; UNDO + 1: it is over. `sure`: no two lanes share a place, or all that do
+ * store the same there. */
 static int next_step(int step, int sure, int shared_place) {
   if (step == WRITE && sure) return UNDO + 1;
   return step == VERIFY && !shared_place ? UNDO + 1 : step + 1;
@@ -155,16 +182,21 @@ static int next_step(int step, int sure, int shared_place) {
 static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
                         const uint8_t *patterns, int64_t base) {
   Places places, *l = &places;
-  int sure = ascends(g, patterns);
+  int sure = k->values != ANYTHING || ascends(g, patterns);
   int64_t twice = 0;
   if (!sure && g->count * g->size >> s->shift > k->old_room) return 0;
   for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
     int64_t *restrict old = k->old;
     for (int64_t n = 0; n < g->count; n += LANES) {
       shared_places(l, k, s, g->at + n, number_of(g, n), g->size, patterns[n / LANES]);
+      if (step == LOOK) knowledge_of(l, k, number_of(g, n));
       NAMED(l);
       int64_t *restrict written = s->written + l->first;
-      if (step == LOOK && (unknown_writes(l, written) || unknown_reads(s, l))) return 0;
+      if (step == LOOK && unknown_reads(s, l)) return 0;
+      if (step == LOOK && (k->values == KEPT ? special_writes(l, written, base >> TIME)
+                                             : unknown_writes(l, written)))
+        return 0;
+      if (!sure && l->whole) return 0;
       if (step == LOOK && !sure) EACH_PLACE old[i] = written[SPOT(i)];
       if (step == WRITE) EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
       if (step == VERIFY) EACH_PLACE twice |= written[SPOT(i)] ^ (base | (own + (i >> parts)));
@@ -228,12 +260,16 @@ static GlobalLedger *ledger_of(const Checks *c, Watched *w, int64_t position) {
 static int global_places(Places *l, const Knowledge *k, const GlobalLedger *g, const int64_t *where,
                          int64_t lane, int64_t size, Pattern pattern) {
   int64_t low = where[0] - g->start, high = where[LANES - 1] - g->start + size - 1, bad = 0;
-  knowledge_of(l, k, lane, size, g->shift);
+  lanes_of(l, k, lane, size, g->shift, pattern);
   int page = !g->table || low >> g->page_shift == high >> g->page_shift;
   l->rows = pattern == LINE && page && high < g->size ? 0 : l->room;
   l->first = l->rows ? 0 : row_of(g, where[0]);
   if (l->first < 0) return 0;
-  for (int64_t i = 0; i < LANES && l->rows; i++) bad |= l->room[i] = row_of(g, where[i]);
+  for (int64_t i = 0; i < l->count && l->rows; i++) {
+    int64_t row = row_of(g, where[i >> l->parts]);
+    bad |= row;
+    l->room[i] = row + (i & ((1 << l->parts) - 1));
+  }
   return bad >= 0;
 }
 
@@ -245,13 +281,34 @@ static int clash_there(const GlobalLedger *g, const Places *l, int kind, int32_t
   const int32_t *owners = g->owners + kind * g->rows + l->first;
   int64_t bad = 0;
   EACH_PLACE {
-    int64_t rec = records[SPOT(i)], differ = (rec ^ (own + (i >> parts))) & COLUMN;
+    int64_t rec = records[SPOT(i)];
     int32_t owner = owners[SPOT(i)];
     int other = ((rec ^ own) & WARP) != 0;
     bad |= (owner != 0) & ((owner != mine) | (other & (rec >= known)));
-    bad |= updates & (owner == mine) & (differ != 0) & (differ < LANES);
+    bad |= updates & (owner == mine) & !other & ((rec & COLUMN) != alone + (i >> parts));
   }
   return bad != 0;
+}
+
+/* Whether lanes of the warp were the last to read one of its places. */
+static int read_by_warp(const GlobalLedger *g, const Places *l, int32_t mine) {
+  NAMED(l);
+  const int64_t *records = g->records + READ_KIND * g->rows + l->first;
+  const int32_t *owners = g->owners + READ_KIND * g->rows + l->first;
+  int64_t bad = 0;
+  EACH_PLACE bad |= (owners[SPOT(i)] == mine) & (((records[SPOT(i)] ^ own) & WARP) == 0);
+  return bad != 0;
+}
+
+/* The same of a write and all accesses before it: of those of its own warp it matters which lane it
+ * was where the warp has read what it writes. */
+static int clash_of_write(const GlobalLedger *g, const Places *l, int32_t mine, int updates) {
+  int written = g->noted >> WRITE_KIND & 1, read = g->noted >> READ_KIND & 1;
+  if (written && clash_there(g, l, WRITE_KIND, mine, updates) &&
+      (!updates || read_by_warp(g, l, mine) || clash_there(g, l, WRITE_KIND, mine, 0)))
+    return 1;
+  return (read && clash_there(g, l, READ_KIND, mine, 0)) ||
+         (g->noted >> FAR_KIND & 1 && clash_there(g, l, FAR_KIND, mine, 0));
 }
 
 static void note_there(GlobalLedger *g, const Places *l, int kind, int32_t mine, int64_t base) {
@@ -264,17 +321,32 @@ static void note_there(GlobalLedger *g, const Places *l, int kind, int32_t mine,
   }
 }
 
+/* Keeps the reads of other clusters that a read pushes out. */
+static void note_elsewhere(GlobalLedger *g, const Places *l, int32_t mine) {
+  NAMED(l);
+  const int64_t *records = g->records + READ_KIND * g->rows + l->first;
+  const int32_t *owners = g->owners + READ_KIND * g->rows + l->first;
+  int64_t *restrict far = g->records + FAR_KIND * g->rows + l->first;
+  int32_t *restrict far_owners = g->owners + FAR_KIND * g->rows + l->first;
+  EACH_PLACE {
+    int32_t owner = owners[SPOT(i)];
+    if (owner && owner != mine) far[SPOT(i)] = records[SPOT(i)], far_owners[SPOT(i)] = owner;
+  }
+  g->noted |= 1 << FAR_KIND;
+}
+
 static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *group, int64_t from,
                               Pattern pattern, int64_t base) {
   Places places, *l = &places;
   int64_t lane = number_of(group, from);
   if (!global_places(l, k, g, group->at + from, lane, group->size, pattern)) return 0;
+  knowledge_of(l, k, lane);
   int32_t mine = k->owner_of[lane], others = 0;
   if (g->noted & 1 << WRITE_KIND && clash_there(g, l, WRITE_KIND, mine, 0)) return 0;
-  const int32_t *owners = g->owners + g->rows + l->first;
+  const int32_t *owners = g->owners + READ_KIND * g->rows + l->first;
   NAMED(l);
   EACH_PLACE others |= (owners[SPOT(i)] != 0) & (owners[SPOT(i)] != mine);
-  if (others) return 0;
+  if (others) note_elsewhere(g, l, mine);
   note_there(g, l, READ_KIND, mine, base);
   return 1;
 }
@@ -282,7 +354,7 @@ static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *
 static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group *group,
                                const uint8_t *patterns, int64_t base, int updates) {
   Places places, *l = &places;
-  int sure = ascends(group, patterns);
+  int sure = k->values != ANYTHING || ascends(group, patterns);
   int64_t twice = 0;
   if (!sure && group->count * group->size >> g->shift > k->old_room) return 0;
   for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
@@ -292,8 +364,9 @@ static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group 
       int64_t lane = number_of(group, n);
       int32_t mine = k->owner_of[lane];
       if (!global_places(l, k, g, group->at + n, lane, group->size, patterns[n / LANES])) return 0;
-      for (int kind = WRITE_KIND; kind <= FAR_KIND && step == LOOK; kind++)
-        if (g->noted >> kind & 1 && clash_there(g, l, kind, mine, updates && kind == WRITE_KIND)) return 0;
+      if (step == LOOK) knowledge_of(l, k, lane);
+      if (step == LOOK && k->values != KEPT && clash_of_write(g, l, mine, updates)) return 0;
+      if (step == LOOK && k->values == AGREED && updates && read_by_warp(g, l, mine)) return 0;
       if (step == WRITE) note_there(g, l, WRITE_KIND, mine, base);
       if (sure) continue;
       NAMED(l);
@@ -301,7 +374,10 @@ static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group 
       int32_t *restrict owners = g->owners + l->first;
       if (step == LOOK) EACH_PLACE old[i] = records[SPOT(i)], old_owners[i] = owners[SPOT(i)];
       if (step == VERIFY) {
-        EACH_PLACE twice |= (records[SPOT(i)] ^ (base | (own + (i >> parts)))) |
+        int each = updates && read_by_warp(g, l, mine);
+        int64_t told = each ? ~(int64_t)0 : ~(int64_t)(LANES - 1);
+        twice |= l->whole & each;
+        EACH_PLACE twice |= ((records[SPOT(i)] ^ (base | (own + (i >> parts)))) & told) |
                             (owners[SPOT(i)] ^ mine);
       }
       if (step == UNDO) EACH_PLACE records[SPOT(i)] = old[i], owners[SPOT(i)] = old_owners[i];

@@ -155,11 +155,6 @@ static void compute(const Code *code, const Operand *operands, long warp, long w
   if (code->other.base) write_row(&code->other, warp, n, q, lanes);
 }
 
-#include "straight_memory.h"
-#include "straight_watch.h"
-
-/* -- the machine --------------------------------------------------------------------------------- */
-
 /* The warps of one call, a chunk of neighbours at a time. */
 typedef struct {
   int64_t first, count;
@@ -175,6 +170,11 @@ static int64_t chunk(const Warps *warps, int64_t index, int64_t *warp, const uin
   while (n < most && warps->list[index + n] == *warp + n) n++;
   return n;
 }
+
+#include "straight_memory.h"
+#include "straight_watch.h"
+
+/* -- the machine --------------------------------------------------------------------------------- */
 
 /* An access where checks look at it: all lanes are found, then looked at, then served. */
 static int watched_access(const Code *code, const Operand *operands, const Memory *memory,
@@ -208,19 +208,9 @@ static int watched_access(const Code *code, const Operand *operands, const Memor
   if (!count) return 1;
   const Group group = {where, neighbours ? 0 : who, warps->first * LANES, count, size};
   Watched *watched = (Watched *)at(checks->rows) + code->watched;
-  if (!look(checks, watched, code->kind == STORE, space, &group, all)) return 0;
-  count = 0;
-  for (int64_t index = 0; index < warps->count; index += n) {
-    n = chunk(warps, index, &warp, &mask);
-    Share share = taking_part(&code->guard, mask, warp, n, lanes);
-    if (share == NONE) continue;
-    const uint8_t *some = share == EVERY ? 0 : lanes;
-    for (int64_t i = 0; i < n * LANES && !some; i++) places[i] = (uint64_t)(where[count + i] + base);
-    if (!some) count += n * LANES;
-    for (int64_t i = 0; i < n * LANES && some; i++)
-      if (some[i]) places[i] = (uint64_t)(where[count++] + base);
-    move(code, operands, memory, warp, n, some, places);
-  }
+  Access access = {code, operands, memory, warps, base, 0};
+  if (!look(checks, watched, &access, space, &group, all)) return 0;
+  if (!access.served) serve(&access, where, 0);
   int64_t *totals = (int64_t *)at(memory->totals);
   totals[code->space + (code->kind == STORE ? 4 : 0)] += size * count;
   return 1;

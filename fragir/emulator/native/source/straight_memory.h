@@ -205,6 +205,31 @@ static void mark(const Memory *m, uint64_t marks, const uint64_t *places, long n
   }
 }
 
+/* Whether memory has already what `warps` neighbours would store. */
+static int stored(const Code *code, const Operand *operands, long warp, long warps,
+                  const uint8_t *lanes, const uint64_t *places) {
+  uint64_t room[GROUP], differ = 0;
+  long n = warps * LANES;
+  for (long e = 0; e < code->count - 1 && !differ; e++) {
+    const void *values = read_row(operands + code->first + 1 + e, warp, warps, room);
+#define COMPARE_AS(type)                                                  \
+  EACH_LANE {                                                             \
+    type there;                                                           \
+    memcpy(&there, at(places[i]) + e * code->width, sizeof there);        \
+    differ |= (uint64_t)(there ^ ((const type *)values)[i]);              \
+  }                                                                       \
+  break;
+    switch (code->width) {
+      case 1: COMPARE_AS(uint8_t)
+      case 2: COMPARE_AS(uint16_t)
+      case 4: COMPARE_AS(uint32_t)
+      default: COMPARE_AS(uint64_t)
+    }
+#undef COMPARE_AS
+  }
+  return !differ;
+}
+
 /* One access by `warps` neighbours, after `locate`: the number of lanes. */
 static long move(const Code *code, const Operand *operands, const Memory *m, long warp, long warps,
                  const uint8_t *lanes, const uint64_t *places) {

@@ -104,95 +104,75 @@ static int64_t sectors_apart(const int64_t *where) {
   return total;
 }
 
-/* Numbers that have been seen, by their distance from the least: a bit for each. */
-enum { FARTHEST = 1 << 16 };
-
-static int seen(uint64_t *bits, int64_t number) {
-  uint64_t bit = (uint64_t)1 << (number & 63), before = bits[number >> 6];
-  bits[number >> 6] = before | bit;
-  return (before & bit) != 0;
-}
-
-static void forget(uint64_t *bits, int64_t number) { bits[number >> 6] = 0; }
-
 static int64_t least_of(const int64_t *where) {
   int64_t least = where[0];
   for (int64_t i = 1; i < LANES; i++) least = where[i] < least ? where[i] : least;
   return least;
 }
 
-/* The same of lanes in any order. `bits`: FARTHEST zeros, as they are afterwards. */
-static int64_t passes_any(const int64_t *where, int64_t size, int64_t groups, uint64_t *bits) {
-  int64_t total = 0, words = size < 4 ? 1 : size / 4, lanes = LANES / groups;
-  int64_t least = least_of(where) / 4;
-  for (int64_t first = 0; first < LANES; first += lanes) {
-    uint8_t used[32] = {0}, most = 0;
-    int64_t of_bank[32] = {0}, clash = 0; /* a word, counted from 1 */
-    for (int64_t i = first; i < first + lanes; i++)
-      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++) {
-        int64_t *of = of_bank + (word & 31);
-        clash |= *of ? *of ^ (word + 1) : 0;
-        *of = word + 1;
-      }
-    if (!clash) {
-      total++;
-      continue;
-    }
-    for (int64_t i = first; i < first + lanes; i++)
-      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++) {
-        if (!seen(bits, word - least)) used[word & 31]++;
-        most = used[word & 31] > most ? used[word & 31] : most;
-      }
-    for (int64_t i = first; i < first + lanes; i++)
-      for (int64_t word = where[i] / 4; word < where[i] / 4 + words; word++)
-        forget(bits, word - least);
-    total += most;
-  }
-  return total;
+/* Of 32 numbers: which are those of one before. */
+static void repeated(const int32_t *restrict number, int32_t *restrict again) {
+  for (int i = 0; i < LANES; i++) again[i] = 0;
+  for (int i = 0; i < LANES; i++)
+    for (int j = 0; j < LANES; j++) again[j] |= (number[j] == number[i]) & (j > i);
 }
 
 /* Different ones among the distances of lanes from the least, in units of 2^shift bytes. */
-static int64_t different(const int64_t *where, int64_t least, int shift, uint64_t *bits) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < LANES; i++) count += !seen(bits, (where[i] >> shift) - (least >> shift));
-  for (int64_t i = 0; i < LANES; i++) forget(bits, (where[i] >> shift) - (least >> shift));
+static int64_t different(const int64_t *where, int64_t least, int shift) {
+  int32_t number[LANES], again[LANES];
+  int64_t count = LANES;
+  for (int i = 0; i < LANES; i++) number[i] = (int32_t)((where[i] >> shift) - (least >> shift));
+  repeated(number, again);
+  for (int i = 0; i < LANES; i++) count -= again[i];
   return count;
+}
+
+/* Passes of lanes in any order that are served together: they have 32 words. */
+static int64_t passes_together(const int64_t *where, int words) {
+  int32_t word[LANES], again[LANES], first[LANES], used[LANES] = {0}, most = 0;
+  for (int i = 0; i < LANES; i++) word[i] = (int32_t)(where[i / words] / 4) + i % words;
+  repeated(word, again);
+  for (int i = 0; i < LANES; i++) word[i] &= 31, first[i] = again[i] ? -1 : word[i];
+  for (int i = 0; i < LANES; i++)
+    for (int j = 0; j < LANES; j++) used[j] += word[j] == first[i];
+  for (int i = 0; i < LANES; i++) most = used[i] > most ? used[i] : most;
+  return most;
 }
 
 /* Sectors, and those that the different lanes' bytes would fill. An access is aligned: it lies in one
  * sector. */
-static void sectors_any(const int64_t *where, int64_t size, uint64_t *bits, int64_t *found) {
+static void sectors_any(const int64_t *where, int64_t size, int64_t *found) {
   int64_t least = least_of(where);
   int shift = 0;
   while (size >> shift > 1) shift++;
-  found[0] = different(where, least, 5, bits);
-  found[1] = (different(where, least, shift, bits) * size + 31) / 32;
+  found[0] = different(where, least, 5);
+  found[1] = (different(where, least, shift) * size + 31) / 32;
 }
 
-/* Whether none lies farther than can be seen. */
-static int within_sight(const int64_t *where) {
+/* Whether none lies farther from the least than `sight` bytes. */
+static int within(const int64_t *where, int64_t sight) {
   int64_t least = least_of(where), far = 0;
-  for (int64_t i = 0; i < LANES; i++) far |= where[i] - least >= FARTHEST - 64;
+  for (int64_t i = 0; i < LANES; i++) far |= where[i] - least > sight;
   return !far;
 }
 
 /* fragir_prices, of whole warps without a long look. */
 static int prices(const Group *g, int shared, const uint8_t *patterns, int64_t *found) {
   if (!patterns) return fragir_prices(g->at, g->lanes, g->first, g->count, g->size, shared, found);
-  uint64_t bits[FARTHEST / 64];
-  int clear = 0;
   int64_t groups = g->size > 4 ? g->size / 4 : 1; /* lanes are served together up to 128 bytes */
   for (int64_t i = 0; i < g->count; i += LANES) {
     const int64_t *where = g->at + i;
     int64_t one[4] = {groups, groups, 0, number_of(g, i) / LANES};
     Pattern pattern = patterns[i / LANES];
-    if (pattern == ANY && within_sight(where)) {
-      if (!clear) memset(bits, 0, sizeof bits);
-      clear = 1;
-      if (shared) one[0] = passes_any(where, g->size, groups, bits);
-      else sectors_any(where, g->size, bits, one);
+    if (pattern == ANY && shared) {
+      int64_t lanes = LANES / groups;
+      one[0] = 0;
+      for (int64_t first = 0; first < LANES; first += lanes)
+        one[0] += passes_together(where + first, (int)groups);
+    } else if (pattern == ANY && within(where, INT32_MAX)) {
+      sectors_any(where, g->size, one);
     } else if (pattern == ANY) {
-      if (!fragir_prices(where, 0, number_of(g, i), LANES, g->size, shared, one)) return 0;
+      if (!fragir_prices(where, 0, number_of(g, i), LANES, g->size, 0, one)) return 0;
     } else if (!shared) {
       int64_t length = pattern == SAME ? g->size : g->size * LANES;
       one[0] = pattern == APART ? sectors_apart(where)
@@ -223,11 +203,92 @@ static int beside(const Checks *c, const Watched *w, int space, const Group *g) 
   return bad != 0;
 }
 
+/* -- values that are stored ----------------------------------------------------------------------- */
+
+/* One access of all warps of a call; `base`: the arena in which positions are. */
+typedef struct {
+  const Code *code;
+  const Operand *operands;
+  const Memory *memory;
+  const Warps *warps;
+  int64_t base;
+  int served; /* whether it is done already */
+} Access;
+
+/* Does an access at the positions that were found; `compare`: only looks whether a store would
+ * change anything. */
+static int serve(const Access *a, const int64_t *where, int compare) {
+  uint64_t places[GROUP];
+  uint8_t lanes[GROUP];
+  int64_t count = 0, warp, n;
+  const uint8_t *mask;
+  for (int64_t index = 0; index < a->warps->count; index += n) {
+    n = chunk(a->warps, index, &warp, &mask);
+    Share share = taking_part(&a->code->guard, mask, warp, n, lanes);
+    if (share == NONE) continue;
+    const uint8_t *some = share == EVERY ? 0 : lanes;
+    for (int64_t i = 0; i < n * LANES; i++)
+      if (!some || some[i]) places[i] = (uint64_t)(where[count++] + a->base);
+    if (!compare) move(a->code, a->operands, a->memory, warp, n, some, places);
+    else if (!stored(a->code, a->operands, warp, n, some, places)) return 0;
+  }
+  return 1;
+}
+
+/* The bytes of an access of all lanes, to another place one behind the other, or back. */
+static void keep_bytes(char *arena, const Group *g, char *kept, int back) {
+#define KEEP_BYTES(size)                                                              \
+  for (int64_t i = 0; i < g->count; i++) {                                            \
+    char *there = arena + g->at[i], *here = kept + i * (size);                        \
+    if (back) memcpy(there, here, (size_t)(size));                                    \
+    else memcpy(here, there, (size_t)(size));                                         \
+  }                                                                                   \
+  break;
+  switch (g->size) {
+    case 4: KEEP_BYTES(4)
+    case 8: KEEP_BYTES(8)
+    default: KEEP_BYTES(g->size)
+  }
+#undef KEEP_BYTES
+}
+
+/* What is known of the values of a store (planes.h). Where memory has not got them it is done; what
+ * was there is kept. */
+static int values_of(Access *a, const Group *g, char *kept) {
+  if (serve(a, g->at, 1)) return KEPT;
+  keep_bytes(at((uint64_t)a->base), g, kept, 0);
+  a->served = serve(a, g->at, 0);
+  return serve(a, g->at, 1) ? AGREED : ANYTHING;
+}
+
+/* Notes an access, where that is all; a store may be harmless by its values, as it mostly is where
+ * it was the last time. */
+static int note(Checks *c, Watched *w, Access *a, int shared, const Group *g,
+                const uint8_t *patterns) {
+  Knowledge *k = (Knowledge *)at(c->knowledge);
+  char *kept = at(c->bytes);
+  int store = a->code->kind == STORE, done = 0;
+  for (int turn = 0; turn <= store && !done; turn++) {
+    int values = store && turn == !w->values;
+    if (values) k->values = values_of(a, g, kept);
+    if (!values || k->values != ANYTHING)
+      done = shared ? note_shared(c, w, store, g, patterns) : note_global(c, w, store, g, patterns);
+    if (a->served && !done) {
+      keep_bytes(at((uint64_t)a->base), g, kept, 1);
+      a->served = 0;
+    }
+    if (done) w->values = values;
+    k->values = ANYTHING;
+  }
+  return done;
+}
+
 /* -- all of it ----------------------------------------------------------------------------------- */
 
 /* Looks at an access to one space, and notes it; `full`: of all lanes of its warps. 0: it must be
  * looked at elsewhere. */
-static int look(Checks *c, Watched *w, int store, int space, const Group *g, int full) {
+static int look(Checks *c, Watched *w, Access *a, int space, const Group *g, int full) {
+  int store = a->code->kind == STORE;
   int64_t found[4] = {0, 0, 0, 0};
   uint8_t *patterns = full ? (uint8_t *)at(c->patterns) : 0;
   for (int64_t i = 0; full && i < g->count; i += LANES)
@@ -243,9 +304,7 @@ static int look(Checks *c, Watched *w, int store, int space, const Group *g, int
                      (found[2] == w->excess[shared] && warp < w->warp[shared])))
       return 0;
   }
-  if (w->races && space != LOCAL &&
-      !(shared ? note_shared(c, w, store, g, patterns) : note_global(c, w, store, g, patterns)))
-    return 0;
+  if (w->races && space != LOCAL && !note(c, w, a, shared, g, patterns)) return 0;
   w->paid[shared] += found[0];
   w->needed[shared] += found[1];
   if (plane && store) define((uint8_t *)at(plane), g, patterns);

@@ -12,6 +12,7 @@ typedef struct {
   int64_t races, priced;   /* whether they are noted, and what they cost */
   int64_t cached, updates; /* whether loads may see old bytes; whether stores may come from loads */
   int64_t ledger;          /* of the buffer that was accessed last */
+  int64_t values;          /* whether its last store was harmless by its values */
   int64_t space, low, high; /* where in which space they begin that stay within a variable: counted
                                from the lane's own bytes; -1: anywhere */
   int64_t paid[2], needed[2];
@@ -29,7 +30,8 @@ typedef struct {
   uint64_t files;                      /* of RegisterFile */
   int64_t widths;                      /* how many of those */
   uint64_t shared_bits, local_bits;    /* undefined bits of all bytes */
-  uint64_t positions, lanes, patterns; /* room: int64 for each lane of the machine; bytes by warp */
+  /* Room: int64 for each lane of the machine; bytes by warp; the bytes of an access of all lanes. */
+  uint64_t positions, lanes, patterns, bytes;
   uint64_t floor, uneven;              /* int32 by lane, bytes by warp: checks/races/clocks.py */
   uint64_t shared_home, local_home;    /* int64 by lane: its own bytes */
   int64_t warps, resident;             /* of the machine; those that have blocks */
