@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from emulator_kernels import (
+    GATHER,
     HISTOGRAM,
     LOOP,
     MEMORY_LOOP,
@@ -19,6 +20,7 @@ from emulator_kernels import (
     STAGE_BYTES,
     STAGES,
     TILE,
+    TOGETHER,
     gemm_ptx,
 )
 from programs import ROOT
@@ -118,6 +120,11 @@ def cases() -> list[Case]:
         Case(f"memory loop, {n} warp{'s' * (n > 1)}", partial(memory_loop, n))
         for n in (1, 4, 16, 64, 256)
     ]
+    found += [
+        Case(f"{name}, {n} warps", partial(made, n))
+        for name, made in (("gathers", gathers), ("one place for a warp", together))
+        for n in (16, 256)
+    ]
     return found
 
 
@@ -216,8 +223,36 @@ def memory_loop(warps: int) -> Launch:
     def expected(arrays: Arrays) -> Array:
         return np.roll(arrays[0].reshape(-1, threads), -TURNS, 1).ravel() + TURNS
 
-    options = {**_options((32 * warps // threads,), threads), "resident": warps}
-    return Launch(MEMORY_LOOP, [data], [data, TURNS], options, expected, warps=warps)
+    return Launch(MEMORY_LOOP, [data], [data, TURNS], _blocks(warps), expected, warps=warps)
+
+
+def gathers(warps: int) -> Launch:
+    """Reads in no order, by blocks of 8 warps."""
+    table, sums = np.arange(1 << 16, dtype=np.uint32), np.zeros(32 * warps, np.uint32)
+
+    def expected(arrays: Arrays) -> Array:
+        thread = np.arange(32 * warps, dtype=np.uint32)[:, None]
+        turn, by = np.arange(1, TURNS + 1, dtype=np.uint32), np.uint32(1664525)
+        return arrays[0][((thread * by + turn) * by) >> np.uint32(16)].sum(1, dtype=np.uint32)
+
+    parameters: list[object] = [table, sums, TURNS]
+    return Launch(GATHER, [table, sums], parameters, _blocks(warps), expected, warps=warps)
+
+
+def together(warps: int) -> Launch:
+    """All lanes of a warp store one value to one place."""
+    sums = np.zeros(32 * warps, np.uint32)
+
+    def expected(arrays: Arrays) -> Array:
+        return np.full(len(arrays[0]), TURNS * (TURNS + 1) // 2, np.uint32)
+
+    return Launch(TOGETHER, [sums], [sums, TURNS], _blocks(warps), expected, warps=warps)
+
+
+def _blocks(warps: int) -> dict[str, object]:
+    """Options of so many warps in blocks of up to 8, all on the machine together."""
+    threads = 32 * min(warps, WARPS_OF_A_BLOCK)
+    return {**_options((32 * warps // threads,), threads), "resident": warps}
 
 
 def _compiled(

@@ -170,6 +170,49 @@ L:
 """
 """Blocks of 2^n threads, at most 256: each round a thread takes its right neighbour's, plus 1."""
 
+GATHER = f"""{_START}
+.visible .entry gather(.param .u64 table, .param .u64 sums, .param .u32 rounds)
+{{
+    .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %table, %sums, %at;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %ctaid.x; ld.param.u32 %r4, [rounds];
+    mad.lo.u32 %r5, %r3, %r2, %r1; mov.u32 %r6, 0;
+    ld.param.u64 %table, [table];
+    ld.param.u64 %sums, [sums]; mad.wide.u32 %sums, %r5, 4, %sums;
+L:
+    mad.lo.u32 %r7, %r5, 1664525, %r4; mul.lo.u32 %r7, %r7, 1664525; shr.u32 %r7, %r7, 16;
+    mad.wide.u32 %at, %r7, 4, %table; ld.global.u32 %r7, [%at]; add.u32 %r6, %r6, %r7;
+    sub.u32 %r4, %r4, 1; setp.ne.u32 %p, %r4, 0;
+    @%p bra L;
+    st.global.u32 [%sums], %r6;
+    ret;
+}}
+"""
+"""Sums of 2^16 numbers in no order: each round a thread adds another one."""
+
+TOGETHER = f"""{_START}
+.visible .entry together(.param .u64 sums, .param .u32 rounds)
+{{
+    .reg .pred %p; .reg .b32 %r<9>; .reg .b64 %sums;
+    .shared .align 4 .b8 slots[32];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %ctaid.x; ld.param.u32 %r4, [rounds];
+    mad.lo.u32 %r5, %r3, %r2, %r1; ld.param.u64 %sums, [sums]; mad.wide.u32 %sums, %r5, 4, %sums;
+    mov.u32 %r3, slots; shr.u32 %r7, %r1, 5; mad.lo.u32 %r5, %r7, 4, %r3; mov.u32 %r6, 0;
+    add.u32 %r7, %r7, 1; shr.u32 %r8, %r2, 5; sub.u32 %r8, %r8, 1; and.b32 %r7, %r7, %r8;
+    mad.lo.u32 %r7, %r7, 4, %r3;
+L:
+    st.shared.u32 [%r5], %r4;
+    bar.sync 0;
+    ld.shared.u32 %r8, [%r7]; add.u32 %r6, %r6, %r8;
+    bar.sync 0;
+    sub.u32 %r4, %r4, 1; setp.ne.u32 %p, %r4, 0;
+    @%p bra L;
+    st.global.u32 [%sums], %r6;
+    ret;
+}}
+"""
+"""Blocks of 2^n warps, at most 8: each round all lanes of a warp store what is left of the rounds
+to the place of their warp, and read that of the next one."""
+
 HISTOGRAM = f"""{_START}
 .visible .entry histogram(.param .u64 x, .param .u64 h, .param .u32 each)
 {{
