@@ -125,16 +125,25 @@ class Clocks:
     def rows(self, lanes: I64) -> I32:
         """Everything the lanes know, themselves included: [planes, lanes, width]."""
         rows = self.known[:, lanes]
-        first = rows[0, :, : self.lanes]
+        self._complete(lanes, rows[0])
+        return rows
+
+    def _row(self, lanes: I64) -> I32:
+        """The first plane of it: what no fence has had to do with."""
+        row = self.known[0, lanes]
+        self._complete(lanes, row)
+        return row
+
+    def _complete(self, lanes: I64, row: I32) -> None:
+        """Adds to what is kept of lanes what all of a block or a warp know, and themselves."""
+        first = row[:, : self.lanes]
         if self.machine.cluster_size == 1:
             np.maximum(first, self.floor[lanes][:, None], out=first)
         own = self.own[lanes]
+        at = np.arange(len(lanes))[:, None]
         columns = (own // LANES * LANES)[:, None] + np.arange(LANES)
-        at = np.arange(len(lanes))
-        warp = np.maximum(rows[0, at[:, None], columns], self.warp_floor[lanes][:, None])
-        rows[0, at[:, None], columns] = warp
-        rows[0, at, own] = self.now
-        return rows
+        row[at, columns] = np.maximum(row[at, columns], self.warp_floor[lanes][:, None])
+        row[at[:, 0], own] = self.now
 
     def publish(self, lanes: I64) -> I32:
         """What these lanes (some) know together: [planes, width]. What they do next is later."""
@@ -204,7 +213,7 @@ class Clocks:
     def fence(self, lanes: I64, plane: int) -> None:
         """What the lanes know is dealt with by a fence of that plane."""
         if plane:
-            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self.rows(lanes)[0])
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self._row(lanes))
             self.now += 1
 
     def fenced(self, scope: int) -> int:
@@ -215,9 +224,9 @@ class Clocks:
     def release(self, lanes: I64, scope: int) -> None:
         """A fence of that scope: what the lanes know can be handed on as far as it reaches."""
         first = self._first
-        rows = self.rows(lanes)[0]
+        row = self._row(lanes)
         for plane in (first + i for i, s in enumerate(self.levels) if s <= scope):
-            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], rows)
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], row)
         self.now += 1
 
     def handed_on(self, lanes: I64, scope: int) -> I32:
