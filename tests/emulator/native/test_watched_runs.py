@@ -321,7 +321,7 @@ def test_runs_do_take_accesses_and_barriers(guard: str) -> None:
     assert told(body, EACH + "setp.lt.u32 %p1, %tid, 40;", 1000) < 100  # of 4,000
 
 
-#: What threads store together: the body of a loop, and whether all blocks may.
+#: What threads store together: the body of a loop, and how many blocks do.
 TOGETHER = {
     "what is there": ("st.shared.u32 [%r4], %r3;", 2),
     "what is there, in several blocks": ("st.global.u32 [%x], %r3;", 2),

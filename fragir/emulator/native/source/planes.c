@@ -112,12 +112,6 @@ static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place
   return 0;
 }
 
-/* Whether a write that leaves a place as it is may come after one that its lane does not know: but
- * for mbarriers, and for what is still to come. */
-static int harmless(const Knowledge *k, int64_t rec, int64_t now) {
-  return k->values == KEPT && (rec & COLUMN) != COLUMN && rec >> TIME <= now;
-}
-
 EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
                                int64_t lowest, int logs) {
   int64_t parts = parts_of(g->size, s->shift), strong = base & STRONG;
@@ -131,7 +125,7 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
       if (back) k->old[kept++] = rec;
       int32_t time = s->read_time[place];
       if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec) &&
-          !harmless(k, rec, base >> TIME))
+          (k->values != KEPT || special(rec, base >> TIME)))
         return BY_NUMPY;
       if (time > lowest && time > k->floor[lane] &&
           unknown_read(k, s, place, lane, lowest, strong))
@@ -177,7 +171,7 @@ static inline int clashes(const Knowledge *k, const GlobalLedger *l, int kind, i
   int32_t owner = l->owners[kind * l->rows + row], mine = k->owner_of[lane];
   if (!owner) return 0;
   int64_t rec = l->records[kind * l->rows + row], own = k->own[lane];
-  if (owner == mine && !((rec ^ own) & WARP)) return 0;
+  if (of_own_warp(rec, owner, own, mine)) return 0;
   if (scope && both_strong(k, rec, own, owner == mine, scope)) return 0;
   return owner != mine || unknown(k, lane, own, rec);
 }
@@ -224,7 +218,7 @@ EXPORT int fragir_global_read(const Knowledge *k, const GlobalLedger *l, const G
  * lane of the warp was the last to read them (LostUpdates). */
 static int may_be_lost(const Knowledge *k, const GlobalLedger *l, int64_t row, int64_t lane) {
   row += READ_KIND * l->rows;
-  return l->owners[row] == k->owner_of[lane] && !((l->records[row] ^ k->own[lane]) & WARP);
+  return of_own_warp(l->records[row], l->owners[row], k->own[lane], k->owner_of[lane]);
 }
 
 EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const Group *g,

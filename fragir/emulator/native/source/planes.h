@@ -32,7 +32,7 @@ typedef struct {
   const int8_t *strengths; /* of the instructions, the last for all others */
   int64_t sites;
   int64_t entire;   /* whether what would leave anything to numpy leaves all to it */
-  int64_t values;   /* of the store at hand, where it is so */
+  int64_t values;   /* what is known of those of the store at hand, where it is so */
   int64_t *old;     /* where that has to be taken back: room for what was there, */
   int32_t *old_owners;
   int64_t old_room; /* so many places */
@@ -47,6 +47,16 @@ static inline int unknown(const Knowledge *k, int64_t lane, int64_t own, int64_t
   if (column >> 5 == own >> 5 && time <= k->warp_floor[lane]) return 0;
   if (column >= k->width) column = k->width - 1;
   return time > k->known[lane * k->width + column];
+}
+
+/* Whether a write is of a live mbarrier, or still to come. */
+static inline int special(int64_t rec, int64_t now) {
+  return ((rec & COLUMN) == COLUMN) | (rec >> TIME > now);
+}
+
+/* Whether the last access to a place of global memory is of the warp of a lane. */
+static inline int of_own_warp(int64_t rec, int32_t owner, int64_t own, int32_t mine) {
+  return (owner == mine) & (((rec ^ own) & WARP) == 0);
 }
 
 /* The lanes of an access: at[i] is the byte position of lanes[i], or of first + i. */

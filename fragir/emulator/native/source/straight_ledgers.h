@@ -19,7 +19,7 @@ static Pattern pattern_of(const int64_t *where, int64_t size) {
   return apart ? APART : ANY;
 }
 
-enum { LARGEST = 32 }; /* places of one lane: bytes */
+enum { LARGEST = 32 }; /* places of one lane: bytes; as in checks/races/compiled.py */
 
 /* The places of a warp, and what all of its lanes know. */
 typedef struct {
@@ -89,14 +89,11 @@ static int unknown_writes(const Places *l, const int64_t *written) {
   return bad != 0;
 }
 
-/* Whether one of its last writes is of an mbarrier, or still to come: see `harmless`. */
+/* Whether one of its last writes matters though the new one leaves the place as it is. */
 static int special_writes(const Places *l, const int64_t *written, int64_t now) {
   NAMED(l);
   int64_t bad = 0;
-  EACH_PLACE {
-    int64_t rec = written[SPOT(i)];
-    bad |= ((rec & COLUMN) == COLUMN) | (rec >> TIME > now);
-  }
+  EACH_PLACE bad |= special(written[SPOT(i)], now);
   return bad != 0;
 }
 
@@ -196,7 +193,7 @@ static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
       if (step == LOOK && (k->values == KEPT ? special_writes(l, written, base >> TIME)
                                              : unknown_writes(l, written)))
         return 0;
-      if (!sure && l->whole) return 0;
+      if (!sure && l->whole) return 0; /* all lanes share a place */
       if (step == LOOK && !sure) EACH_PLACE old[i] = written[SPOT(i)];
       if (step == WRITE) EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
       if (step == VERIFY) EACH_PLACE twice |= written[SPOT(i)] ^ (base | (own + (i >> parts)));
@@ -296,7 +293,7 @@ static int read_by_warp(const GlobalLedger *g, const Places *l, int32_t mine) {
   const int64_t *records = g->records + READ_KIND * g->rows + l->first;
   const int32_t *owners = g->owners + READ_KIND * g->rows + l->first;
   int64_t bad = 0;
-  EACH_PLACE bad |= (owners[SPOT(i)] == mine) & (((records[SPOT(i)] ^ own) & WARP) == 0);
+  EACH_PLACE bad |= of_own_warp(records[SPOT(i)], owners[SPOT(i)], own, mine);
   return bad != 0;
 }
 

@@ -140,20 +140,16 @@ static int64_t passes_together(const int64_t *where, int words) {
 }
 
 /* Sectors, and those that the different lanes' bytes would fill. An access is aligned: it lies in one
- * sector. */
-static void sectors_any(const int64_t *where, int64_t size, int64_t *found) {
-  int64_t least = least_of(where);
+ * sector. 0: lanes are too far from each other. */
+static int sectors_any(const int64_t *where, int64_t size, int64_t *found) {
+  int64_t least = least_of(where), far = 0;
   int shift = 0;
+  for (int64_t i = 0; i < LANES; i++) far |= where[i] - least > INT32_MAX;
+  if (far) return 0;
   while (size >> shift > 1) shift++;
   found[0] = different(where, least, 5);
   found[1] = (different(where, least, shift) * size + 31) / 32;
-}
-
-/* Whether none lies farther from the least than `sight` bytes. */
-static int within(const int64_t *where, int64_t sight) {
-  int64_t least = least_of(where), far = 0;
-  for (int64_t i = 0; i < LANES; i++) far |= where[i] - least > sight;
-  return !far;
+  return 1;
 }
 
 /* fragir_prices, of whole warps without a long look. */
@@ -169,10 +165,10 @@ static int prices(const Group *g, int shared, const uint8_t *patterns, int64_t *
       one[0] = 0;
       for (int64_t first = 0; first < LANES; first += lanes)
         one[0] += passes_together(where + first, (int)groups);
-    } else if (pattern == ANY && within(where, INT32_MAX)) {
-      sectors_any(where, g->size, one);
     } else if (pattern == ANY) {
-      if (!fragir_prices(where, 0, number_of(g, i), LANES, g->size, 0, one)) return 0;
+      if (!sectors_any(where, g->size, one) &&
+          !fragir_prices(where, 0, number_of(g, i), LANES, g->size, 0, one))
+        return 0;
     } else if (!shared) {
       int64_t length = pattern == SAME ? g->size : g->size * LANES;
       one[0] = pattern == APART ? sectors_apart(where)
