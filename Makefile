@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 EXAMPLE ?= examples/gemm.py
+# Of `make gpu`.
+MINUTES ?= 20
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks setup.py)
 CORE := setup.py $(wildcard fragir/emulator/native/source/*.[ch])
 # What runs with the emulator's other cores too: arithmetic of tensor cores, and whole kernels.
@@ -12,7 +14,7 @@ ANY_CORE := $(patsubst %,tests/emulator/test_%.py,gemm tensor_mma tensor_model t
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check core docs docs-serve dist bench notebook gpu format constraints clean
+.PHONY: help run test check pytest package-check core docs docs-serve dist bench notebook gpu gpu-kit gpu-report format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -68,8 +70,17 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 notebook: $(VENV)/developed ## Open the notebooks of examples/notebooks to edit
 	$(BIN)/marimo edit examples/notebooks
 
-gpu: $(VENV)/developed ## With a GPU: validate, test, tune, measure; half an hour, resumable
-	$(BIN)/python benchmarks/gpu.py
+gpu-kit: $(VENV)/developed ## Prepare what a GPU is to be asked into build/gpu-kit, for a machine without a network
+	$(BIN)/python -m benchmarks.gpu.build
+
+gpu-report: $(VENV)/developed ## Keep the results of a run: make gpu-report DIR=FOLDER; README's table, docs/hardware.md
+	$(BIN)/python -m benchmarks.gpu.report $(DIR)
+
+gpu: $(VENV)/developed ## With a GPU here: make the kit, run it, keep the results; it goes on after it was broken off
+	@$(BIN)/python -c 'import sys; from fragir.toolchain import driver; sys.exit(driver.available())'
+	$(BIN)/python -m benchmarks.gpu.build --here
+	PYTHON=$(CURDIR)/$(BIN)/python build/gpu-kit/run.sh --minutes $(MINUTES) --resume build/gpu
+	$(BIN)/python -m benchmarks.gpu.report build/gpu
 
 format: $(VENV)/developed ## Format the code and sort the imports
 	$(BIN)/ruff check --fix $(SOURCES)

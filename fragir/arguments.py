@@ -198,25 +198,30 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> ArrayView:
     if any(stride % dtype.itemsize for stride in array.strides):
         raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
-    shape, strides = _unpacked(array.shape, strides, element)
     # launchers take an array without dimensions for its number
     held = array.reshape(1) if array.ndim == 0 else array
-    return ArrayView(shape, strides, held, False)
+    return _unpacked(array.shape, strides, element, held, False)
 
 
 def _unpacked(
-    shape: tuple[int, ...], strides: tuple[int, ...], element: Attribute
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides in elements where the array has bytes of several elements each."""
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    element: Attribute,
+    value: object,
+    on_gpu: bool,
+) -> ArrayView:
+    """The view of an array, in elements where it has bytes of several elements each."""
     if element_name(element) not in PACKED:
-        return shape, strides
+        return ArrayView(shape, strides, value, on_gpu)
     per = 8 // element_bits(element)
     if 0 in shape:  # numpy gives an empty array any strides
         strides = row_major(shape)
     along = [d for d, stride in enumerate(strides) if stride == 1][-1:]
-    return (
+    return ArrayView(
         tuple(size * per if d in along else size for d, size in enumerate(shape)),
         tuple(stride if d in along else stride * per for d, stride in enumerate(strides)),
+        value,
+        on_gpu,
     )
 
 
@@ -275,7 +280,7 @@ def _of_cuda(value: object, element: Attribute, name: str) -> ArrayView:
             f"{name} begins at an address that is no multiple of {ALIGNMENT} bytes",
             hint="pass a copy",
         )
-    return ArrayView(shape, strides, value, True)
+    return _unpacked(shape, strides, element, value, True)
 
 
 def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> ArrayView:
@@ -285,7 +290,7 @@ def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> ArrayView:
     strides = row_major(shape)
     if callable(getattr(value, "stride", None)):  # PyTorch's; JAX's arrays have no gaps
         strides = tuple(int(stride) for stride in cast("tuple[int, ...]", value.stride()))
-    return ArrayView(shape, strides, value, True)
+    return _unpacked(shape, strides, element, value, True)
 
 
 def _check_type(dtype: str, element: Attribute, name: str) -> None:

@@ -105,6 +105,13 @@ class Kernel:
         """The machine code."""
         return self.assembled.cubin
 
+    def _on_this_gpu(self) -> bytes:
+        """The machine code for the GPU at hand, also where the kernel is for an older one."""
+        from fragir.toolchain import driver, ptxas
+
+        target = ptxas.target_for(self.target, driver.gpu().target)
+        return self.cubin if target == self.target else ptxas.assemble(self.ptx, target).cubin
+
     def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
         """Blocks to launch for these sizes; where the kernel has clusters, whole ones.
 
@@ -141,7 +148,11 @@ class Kernel:
         if on == "emulator" or (on == "auto" and driver.available() is not None):
             return EMULATED_RESIDENT
         return driver.resident_blocks(
-            self.cubin, self.name, block=self.block, shared=self.shared, cluster=grid.cluster
+            self._on_this_gpu(),
+            self.name,
+            block=self.block,
+            shared=self.shared,
+            cluster=grid.cluster,
         )
 
     def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
@@ -326,7 +337,7 @@ class Kernel:
             from fragir.toolchain import driver
 
             driver.launch(
-                self.cubin,
+                self._on_this_gpu(),
                 self.name,
                 grid=blocks,
                 block=threads,

@@ -9,6 +9,11 @@ used longest ago go first.
 
     FRAGIR_CACHE        the folder; `off` switches the cache off
     FRAGIR_CACHE_SIZE   the limit in MiB, 256 unless set; 0 switches the cache off
+
+Where cubins come from elsewhere, as on a machine without an assembler, they lie in a folder of
+their own, written by `carry`: whichever assembler made them, they stand for their PTX and target.
+
+    FRAGIR_CUBINS       that folder; it is looked into first and never written
 """
 
 from __future__ import annotations
@@ -100,28 +105,57 @@ def _digest(*parts: str | bytes) -> str:
 def load(name: str) -> tuple[bytes, str] | None:
     """The cubin and the log stored under a key, or None."""
     place = folder()
-    if place is None:
-        return None
+    found = None if place is None else _entry(place, name, limit())
+    if place is not None and found is not None:
+        with contextlib.suppress(OSError):
+            os.utime(place / (name + SUFFIX))  # used now: goes last
+    return found
+
+
+def carry(place: Path, target: str, ptx: str, cubin: bytes, log: str) -> Path:
+    """Writes an entry of a folder that FRAGIR_CUBINS may name; its file."""
+    place.mkdir(parents=True, exist_ok=True)
+    name = key("carried", "", target, ptx)
+    path = place / (name + SUFFIX)
+    part = path.with_suffix(_PART)
+    part.write_bytes(_bytes_of(name, cubin, log))
+    part.replace(path)
+    return path
+
+
+def carried(target: str, ptx: str) -> tuple[bytes, str] | None:
+    """The cubin and the log of PTX that FRAGIR_CUBINS has, or None."""
+    chosen = os.environ.get("FRAGIR_CUBINS")
+    return _entry(Path(chosen), key("carried", "", target, ptx)) if chosen else None
+
+
+def _entry(place: Path, name: str, most: int | None = None) -> tuple[bytes, str] | None:
+    """The cubin and the log in a file of a folder, or None where it is none of `most` bytes."""
     path = place / (name + SUFFIX)
     try:
-        first, _, cubin = _content(path).partition(b"\n")
+        first, _, cubin = _content(path, most).partition(b"\n")
         header: _Header = json.loads(first)
         log, digest = header["log"], header["sha256"]
         if digest != _digest(name, log, cubin):
             return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # used now: goes last
     return cubin, log
 
 
-def _content(path: Path) -> bytes:
+def _bytes_of(name: str, cubin: bytes, log: str) -> bytes:
+    """What stands in an entry's file."""
+    header: _Header = {"log": log, "sha256": _digest(name, log, cubin)}
+    return json.dumps(header).encode() + b"\n" + cubin
+
+
+def _content(path: Path, most: int | None) -> bytes:
     """The bytes of an entry; OSError for what is no regular file: a pipe would wait for ever."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit():
+        large = most is not None and status.st_size > most
+        if large or not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is no entry")
         return file.read()
 
@@ -131,8 +165,7 @@ def store(name: str, cubin: bytes, log: str) -> None:
     place = folder()
     if place is None:
         return
-    header: _Header = {"log": log, "sha256": _digest(name, log, cubin)}
-    data = json.dumps(header).encode() + b"\n" + cubin
+    data = _bytes_of(name, cubin, log)
     if len(data) > limit():
         return
     with contextlib.suppress(OSError):

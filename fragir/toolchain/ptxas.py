@@ -56,13 +56,31 @@ def assemble(
     """Assembles PTX for `target` (`sm_90a`).
 
     `version` chooses another ptxas than the first one found (`12.9`). `filename` is what errors
-    call the text. Unless `cache` is off, the result is taken from the cache of `cubins`.
+    call the text. Unless `cache` is off, the result is taken from the cache of `cubins`, and unless
+    a version is asked for, from the cubins that FRAGIR_CUBINS has.
 
     A target of a user's own that no ptxas knows is assembled as the one it says (`assembled_as`),
     which then stands in the text too.
 
     Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
     """
+    made = cubins.carried(target, ptx) if version is None else None
+    cubin, log = made or _made(ptx, target, version, filename, cache)
+    return Assembled(cubin, _entries(log), _warnings(log))
+
+
+def carry(folder: Path, ptx: str, target: str) -> Assembled:
+    """Assembles PTX and adds the cubin to a folder that FRAGIR_CUBINS may name elsewhere."""
+    cubin, log = _made(ptx, target, None, "<ptx>", cache=True)
+    log = _SECONDS.sub("", log)  # the same PTX makes the same entry
+    cubins.carry(folder, target, ptx, cubin, log)
+    return Assembled(cubin, _entries(log), _warnings(log))
+
+
+def _made(
+    ptx: str, target: str, version: str | None, filename: str, cache: bool
+) -> tuple[bytes, str]:
+    """The cubin and what ptxas printed, from the cache where it is there."""
     tool, known = _choose(target, version)
     ptx, target = _naming(ptx, target, known), known
     key = cubins.key("ptxas", tool.version, target, ptx)
@@ -71,8 +89,17 @@ def assemble(
         kept = _run(tool, ptx, target, filename)
         if cache:
             cubins.store(key, *kept)
-    cubin, log = kept
-    return Assembled(cubin, _entries(log), _warnings(log))
+    return kept
+
+
+def target_for(target: str, gpu: str) -> str:
+    """What PTX for `target` is assembled for to run on a GPU that calls itself `gpu` (`sm_90`).
+
+    Its own target where that is this GPU's, with features of its own or not; PTX for an older one
+    is assembled for the GPU, since machine code runs on no other generation than its own (CUDA
+    driver API, "Binary compatibility").
+    """
+    return target if target.rstrip("af") == gpu else gpu
 
 
 def targets(version: str | None = None) -> tuple[str, ...]:
@@ -140,6 +167,7 @@ def _run(tool: Tool, ptx: str, target: str, filename: str, *options: str) -> tup
 
 # What ptxas prints -----------------------------------------------------------------------------
 
+_SECONDS = re.compile(r"^ptxas info\s*: Compile time = .*\n", re.MULTILINE)
 _ERROR = re.compile(r"^ptxas (?:.*?, line (\d+); )?\s*(?:error|fatal)\s*: (.*)$", re.MULTILINE)
 _WARNING = re.compile(
     r"^ptxas (?:(?:.*?, line (\d+); )?\s*warning\s*: (?:\((C\d+)\) )?|info\s*: \((C\d+)\) )(.*)$",

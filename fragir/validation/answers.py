@@ -14,6 +14,7 @@ from fragir.isa.emit import emit_ptx, parameters
 from fragir.isa.query import View
 from fragir.isa.registry import per_table
 from fragir.isa.targets import number
+from fragir.isa.versions import module_version
 from fragir.validation.codes import Codes, Words, pack, unpack
 from fragir.validation.probes import Runner, code_image
 from fragir.validation.questions import Question, ScalarQuestion, code_of, questions, scalars
@@ -119,8 +120,9 @@ def _ask_scalar(question: ScalarQuestion, target: str, run: Runner) -> Answer:
     loads = "".join(
         f"\tmov.b{widths[name[0]]} %{name}, {value};\n" for name, value in question.operands.items()
     )
+    opcodes = [part.split()[0] for part in question.line.split("; ")]
     ptx = (
-        f".version 9.1\n.target {target}\n.address_size 64\n"
+        f".version {module_version(opcodes, target)}\n.target {target}\n.address_size 64\n"
         ".visible .entry probe(.param .u64 out)\n{\n"
         "\t.reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %q;\n"
         f"{loads}\t{question.line};\n"

@@ -72,37 +72,79 @@ def probe(
     """
     ptx = emit_ptx(instruction, target, variant)
     outcome = ProbeOutcome(hashlib.sha256(ptx.encode()).hexdigest())
-    kernel = _Kernel(instruction, variant, target, ptx, run)
-    if instruction.family in COPIES:
-        _probe_copy(kernel, outcome, cases, seed)
-    else:
-        for chosen in _batches(instruction):
-            _compare(kernel, outcome, "onehot", products.one_hot_matrices(instruction, chosen))
-        _compare(kernel, outcome, "random", products.random(instruction, cases, seed))
-    if against is not None:
-        other = _Kernel(instruction, variant, target, ptx, against)
-        _probe_bits(kernel, other, outcome, cases, seed)
+    for launch in launches(instruction, variant, cases=cases, seed=seed):
+        if launch.judge is None and against is None:
+            continue
+        copies = [words.copy() for words in launch.arguments] if launch.judge is None else []
+        run(ptx, target, launch.cases, instruction.lanes, launch.arguments)
+        if launch.judge is not None:
+            outcome.count(launch.kind, *launch.judge())
+        elif against is not None:
+            against(ptx, target, launch.cases, instruction.lanes, copies)
+            outcome.count(
+                launch.kind, *_same(launch.arguments[launch.result], copies[launch.result])
+            )
     return outcome
 
 
-def _batches(instruction: Instruction) -> Iterator[list[products.Ones]]:
-    """The one-hot cases, as many at a time as fit in memory."""
+Judgement = tuple[Sequence[bool], Callable[[int], str]]
+"""Which cases are wrong, and in words what is wrong with one of them."""
+
+
+@dataclass(frozen=True)
+class ProbeLaunch:
+    """The arguments of one launch of a probe kernel, a block a case; the kernel writes `result`.
+
+    `judge` says what is wrong then; without it two machines are to agree.
+    """
+
+    kind: str
+    cases: int
+    arguments: list[Words]
+    result: int
+    judge: Callable[[], Judgement] | None = None
+
+
+def launches(
+    instruction: Instruction,
+    variant: str,
+    *,
+    cases: int,
+    seed: int = 0,
+    hot: int | None = None,
+) -> Iterator[ProbeLaunch]:
+    """The launches of a probe: `onehot`, `random` and `bits`, the last two of `cases` cases each.
+
+    `hot`: the most cases of `onehot`, evenly spread over all that there are.
+    """
+    kernel = _Kernel(instruction, variant)
+    if instruction.family in COPIES:
+        yield _copy_launch(kernel, cases, seed)
+    else:
+        for chosen in _batches(instruction, hot):
+            made = products.one_hot_matrices(instruction, chosen)
+            yield _product_launch(kernel, "onehot", made)
+        yield _product_launch(kernel, "random", products.random(instruction, cases, seed))
+    yield _bits_launch(kernel, cases, seed)
+
+
+def _batches(instruction: Instruction, most: int | None) -> Iterator[list[products.Ones]]:
+    """The one-hot cases, or `most` of them, as many at a time as fit in memory."""
     d = instruction.operands["d"].registers
     size = 8 * instruction.lanes * d.count
     found = products.one_hot(instruction)
+    if most is not None:
+        found = islice(found, 0, None, max(1, -(-products.one_hot_count(instruction) // most)))
     while batch := list(islice(found, max(1, min(1024, _BATCH_BYTES // size)))):
         yield batch
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """The probe kernel of an instruction and what runs it."""
+    """The probe kernel of an instruction."""
 
     instruction: Instruction
     variant: str
-    target: str
-    ptx: str
-    run: Runner
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,17 +153,14 @@ class _Kernel:
     def view(self, name: str) -> View:
         return _view(self.instruction, name)
 
-    def launch(self, cases: int, arguments: Sequence[Words]) -> None:
-        self.run(self.ptx, self.target, cases, self.instruction.lanes, arguments)
-
 
 @cache
 def _view(instruction: Instruction, name: str) -> View:
     return View.of(instruction, name)
 
 
-def _compare(kernel: _Kernel, outcome: ProbeOutcome, kind: str, matrices: Matrices) -> None:
-    """Runs matrices and compares D with their exact product."""
+def _product_launch(kernel: _Kernel, kind: str, matrices: Matrices) -> ProbeLaunch:
+    """Matrices whose product is known exactly."""
     instruction = kernel.instruction
     cases = len(matrices["c"])
     arguments: list[Words] = []
@@ -137,20 +176,25 @@ def _compare(kernel: _Kernel, outcome: ProbeOutcome, kind: str, matrices: Matric
         else:
             codes = encode(operand.element, matrices[name])
             arguments.append(pack(kernel.view(name), codes, 4 if name == "e" else 0))
-    kernel.launch(cases, arguments)
-    result = unpack(kernel.view("d"), arguments[kernel.names.index("d")])
-    expected = encode(instruction.types.d, products.product(instruction, matrices))
-    differ = (_unsigned_zero(result, instruction) != expected).reshape(cases, -1)
+    at = kernel.names.index("d")
 
-    def describe(case: int) -> str:
-        at = np.unravel_index(int(np.argmax(differ[case])), expected.shape[1:])
-        place = tuple(int(x) for x in at)
-        return (
-            f"D{place} is {int(result[(case, *place)]):#x}, not {int(expected[(case, *place)]):#x}"
-            f" in case {case}; {int(differ[case].sum())} elements differ"
-        )
+    def judge() -> Judgement:
+        result = unpack(kernel.view("d"), arguments[at])
+        expected = encode(instruction.types.d, products.product(instruction, matrices))
+        differ = (_unsigned_zero(result, instruction) != expected).reshape(cases, -1)
 
-    outcome.count(kind, differ.any(axis=1).tolist(), describe)
+        def describe(case: int) -> str:
+            index = np.unravel_index(int(np.argmax(differ[case])), expected.shape[1:])
+            place = tuple(int(x) for x in index)
+            found, wanted = (int(x[(case, *place)]) for x in (result, expected))
+            return (
+                f"D{place} is {found:#x}, not {wanted:#x} in case {case};"
+                f" {int(differ[case].sum())} elements differ"
+            )
+
+        return differ.any(axis=1).tolist(), describe
+
+    return ProbeLaunch(kind, cases, arguments, at, judge)
 
 
 def _unsigned_zero(codes: Codes, instruction: Instruction) -> Codes:
@@ -187,32 +231,34 @@ def code_image(operand: Operand, codes: Codes) -> Words:
 # Matrix copies -----------------------------------------------------------------------------------
 
 
-def _probe_copy(kernel: _Kernel, outcome: ProbeOutcome, cases: int, seed: int) -> None:
+def _copy_launch(kernel: _Kernel, cases: int, seed: int) -> ProbeLaunch:
     """Random elements through ldmatrix, stmatrix or movmatrix, every one where the table says."""
     rng = np.random.default_rng(seed)
     instruction = kernel.instruction
     if instruction.family == "movmatrix":
         moved: Codes = rng.integers(0, 1 << 16, (cases, 8, 8)).astype(np.uint64)
-        words = [pack(kernel.view("a"), moved), np.zeros((cases, 32, 1), np.uint32)]
-        order = [words[0] if name == "a" else words[1] for name in kernel.names]
-        kernel.launch(cases, order)
-        wrong = unpack(kernel.view("d"), words[1]) != moved
+        given, found = pack(kernel.view("a"), moved), np.zeros((cases, 32, 1), np.uint32)
+        wanted: Words = moved
+        arguments = [given if name == "a" else found for name in kernel.names]
+        result = kernel.names.index("d")
     else:
         view = kernel.view("registers")
         bits = _stored_bits(instruction)
         codes: Codes = rng.integers(0, 1 << bits, (cases, *view.shape)).astype(np.uint64)
-        memory = _rows(kernel, codes, bits)
+        memory = _rows(kernel, codes, bits).view(np.uint32)
         registers = pack(view, codes)
-        if instruction.family == "ldmatrix":
-            found = np.zeros_like(registers)
-            kernel.launch(cases, [memory.view(np.uint32), found])
-            wrong = found != registers
-        else:
-            written = np.zeros_like(memory)
-            kernel.launch(cases, [registers, written.view(np.uint32)])
-            wrong = written != memory
-    differ = wrong.reshape(cases, -1)
-    outcome.count("random", differ.any(axis=1).tolist(), lambda case: f"case {case}")
+        given, wanted = memory, registers
+        if instruction.family == "stmatrix":
+            given, wanted = registers, memory
+        found = np.zeros_like(wanted)
+        arguments, result = [given, found], 1
+
+    def judge() -> Judgement:
+        held = unpack(kernel.view("d"), found) if instruction.family == "movmatrix" else found
+        differ = (held != wanted).reshape(cases, -1)
+        return differ.any(axis=1).tolist(), lambda case: f"case {case}"
+
+    return ProbeLaunch("random", cases, arguments, result, judge)
 
 
 def _stored_bits(instruction: Instruction) -> int:
@@ -245,9 +291,7 @@ def _rows(
 # Bits --------------------------------------------------------------------------------------------
 
 
-def _probe_bits(
-    kernel: _Kernel, other: _Kernel, outcome: ProbeOutcome, cases: int, seed: int
-) -> None:
+def _bits_launch(kernel: _Kernel, cases: int, seed: int) -> ProbeLaunch:
     """Random bits in every operand; two machines must agree on every bit of the result.
 
     Metadata is legal. Half of the cases have numbers of moderate size instead of raw bits, so that
@@ -268,18 +312,20 @@ def _probe_bits(
             result = index
         arguments.append(_random_words(kernel, operand, cases, rng))
     arguments[result][...] = 0
-    copies = [words.copy() for words in arguments]
-    kernel.launch(cases, arguments)
-    other.launch(cases, copies)
-    differ = (arguments[result] != copies[result]).reshape(cases, -1)
+    return ProbeLaunch("bits", cases, arguments, result)
+
+
+def _same(mine: Words, theirs: Words) -> Judgement:
+    """Whether two machines agree on the result of each case."""
+    cases = len(mine)
+    differ = (mine != theirs).reshape(cases, -1)
 
     def describe(case: int) -> str:
         at = int(np.argmax(differ[case]))
-        mine = int(arguments[result].reshape(cases, -1)[case, at])
-        theirs = int(copies[result].reshape(cases, -1)[case, at])
-        return f"word {at} of case {case} is {mine:#x} on the GPU, {theirs:#x} on the emulator"
+        one, other = (int(x.reshape(cases, -1)[case, at]) for x in (mine, theirs))
+        return f"word {at} of case {case} is {one:#x} on the GPU, {other:#x} on the emulator"
 
-    outcome.count("bits", differ.any(axis=1).tolist(), describe)
+    return differ.any(axis=1).tolist(), describe
 
 
 def _random_words(kernel: _Kernel, operand: Operand, cases: int, rng: np.random.Generator) -> Words:

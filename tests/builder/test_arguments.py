@@ -327,6 +327,24 @@ def test_on_gpu(array: object) -> None:
     assert kernel.sizes([array, b]) == {"m": 8, "n": 16}
 
 
+class BytesOnGpu(TensorOnGpu):
+    """A tensor of bytes that speaks DLPack."""
+
+    dtype = "torch.uint8"
+
+
+def test_packed_elements_on_gpu() -> None:
+    """Bytes of two elements each count as on the host: twice as many columns."""
+    with fragir.kernel("unpacked", target="sm_80") as k:
+        x = k.memory("x", fragir.s4, ("m", "n"))
+        y = k.memory("y", f16, ("m", "n"))
+        k.divisible(n=32)
+        k.store(k.load(x, (0, 0), shape=(16, 32), masked=True).cast(f16), y, (0, 0), masked=True)
+    y = OnGpu((8, 32), "<f2")
+    for x in (np.zeros((8, 16), np.uint8), OnGpu((8, 16), "|u1"), BytesOnGpu()):
+        assert k.compile().sizes([x, y]) == {"m": 8, "n": 32}
+
+
 def test_refused_on_gpu() -> None:
     kernel, b = doubling("f32"), np.zeros((8, 16), np.float32)
     for array, words in (

@@ -305,3 +305,64 @@ EMPTY = """.version 7.0
 .address_size 64
 .visible .entry k() { ret; }
 """
+
+
+# Carried ones -------------------------------------------------------------------------------------
+
+
+def test_carried_cubins_need_no_ptxas(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder written here stands for its PTX and target there, whatever assembler there is."""
+    folder = tmp_path / "carried"
+    made = ptxas.carry(folder, KERNEL, "sm_90a")
+    (entry,) = folder.iterdir()
+    assert b"Compile time" not in entry.read_bytes()
+    first = entry.read_bytes()
+    ptxas.carry(folder, KERNEL, "sm_90a")
+    assert entry.read_bytes() == first  # the same PTX makes the same entry
+    cubins.clear()
+
+    def nothing(*_: object) -> Any:
+        raise FragirError("no ptxas here")
+
+    monkeypatch.setattr(ptxas, "find", nothing)
+    with pytest.raises(FragirError, match="no ptxas here"):
+        ptxas.assemble(KERNEL, "sm_90a")
+    monkeypatch.setenv("FRAGIR_CUBINS", str(folder))
+    monkeypatch.setenv("FRAGIR_CACHE_SIZE", "0")  # which is the cache's
+    found = ptxas.assemble(KERNEL, "sm_90a", cache=False)
+    assert found.cubin == made.cubin
+    assert found.entries["empty"].registers == made.entries["empty"].registers
+    # nothing else is in it: another target, another text, a version that is asked for
+    for ptx, target, version in (
+        (KERNEL, "sm_90", None),
+        (KERNEL + " ", "sm_90a", None),
+        (KERNEL, "sm_90a", "13"),
+    ):
+        with pytest.raises(FragirError, match="no ptxas here"):
+            ptxas.assemble(ptx, target, version=version)
+    assert list(folder.iterdir()) == [entry]
+    entry.write_bytes(first[:-1])
+    with pytest.raises(FragirError, match="no ptxas here"):
+        ptxas.assemble(KERNEL, "sm_90a")
+
+
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry empty() { ret; }
+"""
+
+
+def test_what_ptx_is_assembled_for() -> None:
+    """Machine code runs on its own generation only; features of one machine on that one."""
+    for target, gpu, wanted in (
+        ("sm_80", "sm_90", "sm_90"),
+        ("sm_90", "sm_90", "sm_90"),
+        ("sm_90a", "sm_90", "sm_90a"),
+        ("sm_80", "sm_80", "sm_80"),
+        ("sm_100f", "sm_100", "sm_100f"),
+        ("sm_75", "sm_120", "sm_120"),
+    ):
+        assert ptxas.target_for(target, gpu) == wanted

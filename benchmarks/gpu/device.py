@@ -88,14 +88,20 @@ def clocks() -> Clocks:
 
 
 def measured(
-    contenders: Mapping[str, Callable[[], None]], rounds: int, *, seed: int = 0, warm: int = 3
+    contenders: Mapping[str, Callable[[], None]],
+    rounds: int,
+    *,
+    seed: int = 0,
+    warm: int = 3,
+    flush: bool = True,
 ) -> dict[str, list[float]]:
     """Milliseconds of each run of each contender, which take turns in another order each round.
 
-    Before each run the L2 cache is written over, which also gives the host time to queue the run
-    between its two events.
+    Before each run the L2 cache is written over (not all of it without `flush`), which also gives
+    the host time to queue the run between its two events.
     """
-    junk = int(driver.call("cuMemAlloc", _FLUSH))
+    size = _FLUSH if flush else _FLUSH >> 4
+    junk = int(driver.call("cuMemAlloc", size))
     events = [driver.call("cuEventCreate", 0) for _ in range(2 * len(contenders))]
     times: dict[str, list[float]] = {name: [] for name in contenders}
     order, draw = list(contenders), random.Random(seed)
@@ -103,7 +109,7 @@ def measured(
         for index in range(warm + rounds):
             draw.shuffle(order)
             for name, (before, after) in zip(order, zip(events[::2], events[1::2]), strict=True):
-                driver.call("cuMemsetD8Async", junk, index % 256, _FLUSH, 0)
+                driver.call("cuMemsetD8Async", junk, index % 256, size, 0)
                 driver.call("cuEventRecord", before, 0)
                 contenders[name]()
                 driver.call("cuEventRecord", after, 0)
