@@ -243,7 +243,7 @@ def faulty(stage: Stage, minutes: float, seed: int, **options: Any) -> Run:
     """Five probes go wrong: the report must name these and no other."""
     faults = chosen_probes(Kit.of(stage.kit), seed)
     keys = {kind: [key for _, key in found] for kind, found in faults.items()}
-    out, only = stage.folder / "faults", "machine,probes"
+    out, only = stage.folder / "faults", "probes"
     stage.run(out, "--minutes", str(minutes), "--only", only, **keys, **options)
     run = Run.of(out)
     named = [what for _, what, _ in run.disagreements]

@@ -59,8 +59,10 @@ class Run:
             raise SystemExit(f"{folder} has no session.json: name the folder that run.sh wrote")
         text = results.read_bytes() if results.exists() else b""
         whole = text[: text.rfind(b"\n") + 1]
-        lines = tuple(json.loads(line) for line in whole.splitlines())
-        return cls(json.loads(state.read_text("utf-8")), lines)
+        lines = [json.loads(line) for line in whole.splitlines()]
+        # each call asks for the machine again
+        last = {(line["step"], line["unit"]): line for line in lines}
+        return cls(json.loads(state.read_text("utf-8")), tuple(last.values()))
 
     def of_step(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Units of a step and their results."""
@@ -102,7 +104,21 @@ def runs(results: Path) -> list[Run]:
 
 
 def grouped(results: Mapping[str, Any]) -> dict[str, tuple[str, list[float]]]:
-    """The best contender of each kind (`Triton 128x256` is of `Triton`): its name and numbers."""
+    """The best contender of each kind (`Triton 128x256` is of `Triton`): its name and numbers.
+
+    Where the one that is called like its kind, fragir's own choice, is another: both.
+    """
+    best = _best(results)
+    found: dict[str, tuple[str, list[float]]] = {}
+    for kind, one in best.items():
+        if kind in results and one[0] != kind:
+            found |= _best({kind: results[kind]}) | {f"{kind}, best": one}
+        else:
+            found[kind] = one
+    return found
+
+
+def _best(results: Mapping[str, Any]) -> dict[str, tuple[str, list[float]]]:
     found: dict[str, tuple[str, list[float]]] = {}
     for name, one in results.items():
         metric = next(key for key in METRICS if key in one)
@@ -113,23 +129,30 @@ def grouped(results: Mapping[str, Any]) -> dict[str, tuple[str, list[float]]]:
     return found
 
 
-def contest_table(units: Iterable[tuple[str, dict[str, Any]]], what: str) -> list[str]:
+def contest_table(units: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
     """A table of the best contender of each kind, a row a unit."""
-    rows = [(unit, grouped(result["results"])) for unit, result in units if result.get("results")]
-    kinds = list(dict.fromkeys(kind for _, found in rows for kind in found))
+    found = [(unit, result["results"]) for unit, result in units if result.get("results")]
+    rows = [(unit, grouped(results)) for unit, results in found]
+    kinds = list(dict.fromkeys(kind for _, best in rows for kind in best))
     if not rows:
         return []
+    keys = {key for _, results in found for one in results.values() for key in one}
+    what = METRICS[next(key for key in METRICS if key in keys)]
     lines = [f"| {what} | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}"]
-    for unit, found in rows:
-        cells = [_cell(found[kind][1]) if kind in found else "" for kind in kinds]
+    for unit, best in rows:
+        cells = [_cell(*best[kind]) if kind in best else "" for kind in kinds]
         lines.append(f"| {unit} | {' | '.join(cells)} |")
     return lines
 
 
-def _cell(value: Sequence[float]) -> str:
+def _cell(name: str, value: Sequence[float]) -> str:
+    """Median and interval, and which of its kind it was."""
     middle, low, high = value
     digits = 0 if middle >= 100 else 1 if middle >= 10 else 2
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    which = name.partition(" ")[2]
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})" + f" {which}" * bool(
+        which
+    )
 
 
 def table(results: Path) -> str:
@@ -139,7 +162,7 @@ def table(results: Path) -> str:
 
 
 def _products(run: Run) -> str:
-    lines = contest_table(run.of_step("gemm"), "product")
+    lines = contest_table(run.of_step("gemm"))
     if not lines:
         return ""
     facts = run.head["machine"]
@@ -195,9 +218,9 @@ def _section(run: Run) -> Iterator[str]:
     yield from _missing(run)
     for step in STEPS:
         units = list(run.of_step(step.name))
-        lines = contest_table(units, step.what) or _rows(units)
+        lines = contest_table(units) or _rows(units)
         if lines:
-            yield f"### {step.name}\n"
+            yield f"### {step.name}: {step.what}\n"
             yield "\n".join(lines) + "\n"
 
 
@@ -248,12 +271,12 @@ def _missing(run: Run) -> Iterator[str]:
         if entry["state"] != "done"
     ]
     left += [f"{name}: all" for name in run.head["kit"]["steps"] if name not in steps]
-    absent = [
-        f"{unit}: {name}, {why}"
-        for step in STEPS
-        for unit, result in run.of_step(step.name)
-        for name, why in result.get("absent", {}).items()
-    ]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for step in STEPS:
+        for unit, result in run.of_step(step.name):
+            for name, why in result.get("absent", {}).items():
+                reasons.setdefault((name, why), []).append(unit)
+    absent = [f"{name}, {why}: {', '.join(units)}" for (name, why), units in reasons.items()]
     outside = [f"{one['what']}: {one['why']}" for one in run.head["kit"]["left_out"]]
     for words in [*left, *absent, *outside] or ["Nothing."]:
         yield f"* {words}"

@@ -28,6 +28,8 @@ from typing import IO, Any
 from benchmarks.gpu.kit import Kit
 from benchmarks.gpu.steps import STEPS, WHOLE, Step, module
 
+FIRST = "machine"
+"""The step that each call begins with: the others go by what it finds."""
 MOST_CRASHES = 4
 """Contenders of one unit that may end its process before it is given up."""
 LARGEST = 15 << 20
@@ -316,7 +318,8 @@ def session(
     scale = minutes / WHOLE
     environment = dict(os.environ)
     made = kit.facts["steps"]  # a kit may be made for some of the steps
-    chosen = [s for s in STEPS if s.name in made and (not only or s.name in only)]
+    wanted = {FIRST, *(only or made)}
+    chosen = [step for step in STEPS if step.name in wanted & set(made)]
     with (out / "log.txt").open("a", encoding="utf-8") as log:
         for again in (False, True):
             for step in chosen:
@@ -326,10 +329,10 @@ def session(
                     end if again or step.rest else min(end, time.monotonic() + step.seconds * scale)
                 )
                 _step(step, kit, journal, environment, log, limit, scale, say)
-                if step.name == "machine":
-                    _heed(journal, environment, say)
-                    if journal.head["machine"] is None and not only:
-                        say("no GPU can be used: nothing more is run")
+                if step.name == FIRST and not again:
+                    why = _heed(journal, environment, say)
+                    if why is not None:
+                        say(f"nothing more is run: {why}")
                         return journal
     return journal
 
@@ -376,26 +379,34 @@ def _step(
 def _left(step: Step, kit: Kit, units: Iterable[str], done: set[str]) -> Iterator[str]:
     """Units that have no line yet; parts stand for one that has fallen apart."""
     for unit in units:
-        if any(other.startswith(f"{unit}/") for other in done):
+        if step.name == FIRST:
+            yield unit  # whatever an earlier call has found
+        elif any(other.startswith(f"{unit}/") for other in done):
             yield from (part for part in module(step.name).parts(kit, unit) if part not in done)
         elif unit not in done:
             yield unit
 
 
-def _heed(journal: Journal, environment: dict[str, str], say: Callable[[str], None]) -> None:
-    """What the first step has found: the machine, and whether the driver takes the cubins."""
-    for line in journal.lines:
-        found = line.get("result")
-        if line["step"] != "machine" or not found:
-            continue
-        if line["unit"] == "machine":
-            journal.head["machine"] = found["machine"]
-        if line["unit"] == "cubins":
-            journal.head["cubins"] = found
-            if not found["taken"]:
-                environment.pop("FRAGIR_CUBINS", None)
-                say(f"cubins are made by the ptxas that is there: {found['words']}")
+def _heed(journal: Journal, environment: dict[str, str], say: Callable[[str], None]) -> str | None:
+    """Goes by what the first step has found: the machine, whether its driver takes the cubins.
+
+    Why no GPU can be used, if so; SystemExit where the results are of another one.
+    """
+    lines = {line["unit"]: line for line in journal.lines if line["step"] == FIRST}
+    machine, cubins = lines.get("machine", {}), lines.get("cubins", {})
+    if not machine.get("result"):
+        return str(machine.get("failed", "there was no time to ask"))
+    found = machine["result"]["machine"]
+    if journal.head["machine"] not in (None, found):
+        earlier = journal.head["machine"]["gpu"]
+        raise SystemExit(f"{journal.folder} has the results of an {earlier}: name another folder")
+    said: dict[str, Any] = cubins.get("result") or {"taken": False, "words": cubins.get("failed")}
+    if not said["taken"]:
+        environment.pop("FRAGIR_CUBINS", None)
+        say(f"cubins are made by the ptxas that is there: {said['words']}")
+    journal.head |= {"machine": found, "cubins": said}
     journal.save()
+    return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -407,6 +418,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on with what is not done in OUT")
     parser.add_argument("--only", default="", metavar="STEP,...")
     parser.add_argument("--spent", type=float, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--beside", type=Path, default=Path(), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     only = [word for word in options.only.split(",") if word]
     if unknown := set(only) - {step.name for step in STEPS}:
@@ -420,7 +432,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     journal = session(
         Kit.of(options.kit.resolve()),
-        options.out.resolve(),
+        (options.beside / options.out).resolve(),
         options.minutes,
         resume=options.resume,
         only=only,

@@ -51,13 +51,10 @@ def main() -> int:
     install()
     spent = time.monotonic() - start
     print(f"{spent:6.1f} s  installed", flush=True)
-    command = [sys.executable, "-m", "benchmarks.gpu.session", "--spent", f"{spent:.1f}", str(HERE)]
-    # OUT is of the folder that the caller is in; the steps run in the kit's copy of the checkout
-    options = [
-        str(Path(word).absolute()) if i == len(sys.argv) - 1 and not word.startswith("-") else word
-        for i, word in enumerate(sys.argv)
-    ][1:]
-    return subprocess.run([*command, *options], env=environment(), cwd=HERE / "code").returncode
+    command = [sys.executable, "-m", "benchmarks.gpu.session", str(HERE), *sys.argv[1:]]
+    # the steps run in the kit's copy of the checkout
+    hidden = ["--spent", f"{spent:.1f}", "--beside", os.getcwd()]
+    return subprocess.run([*command, *hidden], env=environment(), cwd=HERE / "code").returncode
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ def title(kit: Kit, unit: str) -> str:
 
 def run(work: Work) -> dict[str, Any]:
     match work.unit:
+        case "env":
+            return {"cubins": os.environ.get("FRAGIR_CUBINS")}
         case "wrong":
             return {"wrong": "3, not 4"}
         case "raises":

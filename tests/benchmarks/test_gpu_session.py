@@ -104,6 +104,40 @@ def test_time_that_is_over_is_said(kit: Kit, tmp_path: Path) -> None:
     assert not (out / "results.jsonl").exists()
 
 
+def test_steps_go_by_what_the_machine_is(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = "tests.benchmarks.a_machine"
+    facts = {
+        **kit.facts,
+        "steps": {first: {"units": ["machine", "cubins"]}, NAME: {"units": ["env"]}},
+    }
+    (kit.folder / "kit.json").write_text(json.dumps(facts))
+    kit = Kit.of(kit.folder)
+    monkeypatch.setattr(session, "FIRST", first)
+    monkeypatch.setattr(session, "STEPS", (Step(first, 60, 9, ""), Step(NAME, 60, 9, "")))
+    monkeypatch.setenv("FRAGIR_CUBINS", "a folder")
+    out, said = tmp_path / "out", list[str]()
+
+    def run(resume: bool = True, **found: Any) -> dict[str, Any]:
+        monkeypatch.setenv("FRAGIR_TEST_MACHINE", json.dumps(found))
+        journal = session.session(kit, out, 11, resume=resume, say=said.append)
+        return {line["unit"]: line.get("result") for line in journal.lines}
+
+    # without a GPU nothing more is run, and the next call asks again
+    assert set(run(resume=False)) == {"machine", "cubins"}
+    assert said[-1] == "nothing more is run: ValueError: no driver"
+    one = {"machine": {"gpu": "A 1"}}
+    taken, refused = {"taken": True, "words": ""}, {"taken": False, "words": "too new"}
+    assert run(machine=one, cubins=taken)["env"] == {"cubins": "a folder"}
+    with pytest.raises(SystemExit, match="has the results of an A 1"):
+        run(machine={"machine": {"gpu": "B 2"}}, cubins=taken)
+    assert run(resume=False, machine=one, cubins=refused)["env"] == {"cubins": None}
+    assert "cubins are made by the ptxas that is there: too new" in said
+    assert Run.of(out).head["cubins"] == refused
+    assert run(resume=False, machine=one)["env"] == {"cubins": None}
+
+
 def test_results_have_a_largest_size(kit: Kit, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(session, "LARGEST", 200)
     journal = session.opened(tmp_path / "out", kit.facts, resume=False)
