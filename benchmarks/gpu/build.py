@@ -81,6 +81,11 @@ class Builder(Kit):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
+    def progress(self, text: str) -> None:
+        """Says on a terminal how far a step is; nothing for an empty text."""
+        if sys.stderr.isatty():
+            print(f"\r{text:<70}", end="" if text else "\r", file=sys.stderr, flush=True)
+
     def leave_out(self, what: str, why: str) -> None:
         """A launch that the kit does not have, and why; it stands in `kit.json`."""
         self.left_out.append({"what": what, "why": why})

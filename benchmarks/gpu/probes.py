@@ -5,7 +5,7 @@ of the table (`fragir.validation.probes`), many to a cubin. The emulator's bits 
 kit has a hash of each case. There only hashes are compared; where one differs, the emulator runs
 again there, and what both have is kept whole, as far as there is room.
 
-A unit is `first:GROUP` or `table:NUMBER`; its parts are single kernels.
+A unit is `first:NAME:NUMBER` or `table:NUMBER`; its parts are single kernels.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from benchmarks.gpu.build import Builder
 
 Array = np.ndarray[Any, np.dtype[Any]]
-A_CUBIN = 24
-"""Probe kernels of one module."""
+A_CUBIN, TOGETHER = 24, 4
+"""Probe kernels of one module and unit; programs of one unit, whose cases are many."""
 BLOCKS = 64
 """Cases of a launch from matrix IR."""
 HOT = 24
 """One-hot cases of a probe of a warpgroup's instruction; of a warp's there are all."""
 CASES, SMALL_CASES = 24, 4
-ROOM = 1 << 19
+ROOM = 1 << 16
 """Bytes of what a unit keeps of disagreements, at most."""
 
 
@@ -91,12 +91,14 @@ def table(small: bool) -> dict[str, list[Job]]:
 
 @functools.cache
 def first(small: bool) -> dict[str, list[Job]]:
-    """The units from matrix IR."""
-    units = {
-        f"first:{name}": [job for job in jobs(pattern, TARGET) if job.variant == "registers"]
-        for name, pattern in FIRST.items()
-    }
-    return {name: found[:: 9 if small else 1] for name, found in units.items()}
+    """The units from matrix IR: `TOGETHER` kernels each of those that one name stands for."""
+    units: dict[str, list[Job]] = {}
+    for name, pattern in FIRST.items():
+        found = [job for job in jobs(pattern, TARGET) if job.variant == "registers"]
+        found = found[:: 9 if small else 1]
+        for at in range(0, len(found), TOGETHER):
+            units[f"first:{name}:{at // TOGETHER}"] = found[at : at + TOGETHER]
+    return units
 
 
 def from_matrices(job: Job, small: bool) -> Probe:
@@ -250,11 +252,13 @@ def prepare(kit: Builder) -> None:
         for unit, (texts, held) in zip(
             names, pool.map(_expected, [kit.small] * len(names), names), strict=True
         ):
+            kit.progress(f"{unit}: {names.index(unit) + 1} of {len(names)}")
             for ptx in texts:
                 kit.carry(ptx)
             np.savez(_file(kit, unit), allow_pickle=False, **held)
-    for instruction in _not_probed():
-        kit.leave_out(*instruction)
+    kit.progress("")
+    for what, why in _not_probed():
+        kit.leave_out(what, why)
 
 
 def _not_probed() -> Iterator[tuple[str, str]]:
@@ -347,31 +351,42 @@ def _vector(
     differ: Sequence[int],
     room: int,
 ) -> dict[str, Any]:
-    """One disagreement: both results of each case, and all inputs, as far as they fit."""
-    made: dict[str, Any] = {
-        "probe": probe.name,
-        "kind": theirs.kind,
-        "cases": list(differ),
-        "type": theirs.arguments[theirs.result].dtype.str,
-        "results": [],
-    }
+    """One disagreement: of each case the words in which results differ, and all inputs.
+
+    Where these do not fit they are left out: they can be drawn again, and everything else be
+    computed from them.
+    """
+    made: dict[str, Any] = {"probe": probe.name, "kind": theirs.kind, "results": []}
     for case in differ:
-        pair = [
-            each.arguments[each.result].reshape(each.cases, -1)[case] for each in (ours, theirs)
-        ]
-        entry: dict[str, Any] = {"case": case, "ours": _text(pair[0]), "theirs": _text(pair[1])}
-        entry["inputs"] = [
-            _text(array.reshape(theirs.cases, -1)[case])
-            for index, array in enumerate(inputs)
-            if index != theirs.result
-        ]
-        size = _size(entry)
-        if size > room:
+        one, other = (
+            words_of(each.arguments[each.result], each.cases)[case] for each in (ours, theirs)
+        )
+        at = np.flatnonzero(one != other).astype(np.int32)
+        entry: dict[str, Any] = {
+            "case": case,
+            "type": one.dtype.str,
+            "at": _text(at),
+            "ours": _text(one[at]),
+            "theirs": _text(other[at]),
+            "inputs": [
+                _text(words_of(array, theirs.cases)[case])
+                for index, array in enumerate(inputs)
+                if index != theirs.result
+            ],
+        }
+        if _size(entry) > room:
+            entry["inputs"] = []
+        if _size(entry) > room:
             made["left_out"] = len(differ) - len(made["results"])
-            break  # by the seed they can be made again
-        room -= size
+            break
+        room -= _size(entry)
         made["results"].append(entry)
     return made
+
+
+def words_of(array: Array, cases: int) -> Array:
+    """[case, word] bits of an array."""
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(cases, -1)
 
 
 def _text(array: Array) -> str:
@@ -380,7 +395,7 @@ def _text(array: Array) -> str:
 
 def _size(entry: dict[str, Any]) -> int:
     """How long a case of a vector is."""
-    return sum(map(len, (entry["ours"], entry["theirs"], *entry["inputs"])))
+    return sum(map(len, (entry["at"], entry["ours"], entry["theirs"], *entry["inputs"])))
 
 
 def bytes_of(text: str) -> bytes:

@@ -260,7 +260,7 @@ class Run:
     def _unit(self, worker: Worker, unit: str) -> None:
         """Runs a unit, again without what ends its process; or lets it fall into parts."""
         without: dict[str, str] = {}
-        seconds = self.step.unit_seconds * max(LEAST, min(1.0, self.scale))
+        seconds = self.step.unit_seconds * max(LEAST, self.scale)
         while True:
             begun = time.monotonic()
             answer: dict[str, Any]
