@@ -149,7 +149,7 @@ def rms_norm(m: int, n: int) -> Problem:
 
 
 def cross_entropy(m: int, n: int) -> Problem:
-    """bf16, losses in f32; PyTorch's are rounded to bf16, to within 2^-8."""
+    """bf16, losses in f32; PyTorch's are rounded to bf16, and so may be logarithms before them."""
     x, rows = drawn((m, n), np.uint16), picked(m)
     targets = np.random.default_rng(1).integers(0, n, m).astype(np.int32)
     targets[7::16] = IGNORED
@@ -158,7 +158,7 @@ def cross_entropy(m: int, n: int) -> Problem:
     wanted = np.where(chosen == IGNORED, 0, losses)
 
     def check(name: str, found: Array) -> str:
-        bound = 2**-8 * wanted + 1e-5 if name == "PyTorch" else 1e-4
+        bound = 2**-7 * wanted + 1e-5 if name == "PyTorch" else 1e-4
         return far(found[rows].astype(np.float64), wanted, bound)
 
     arrays = [x, targets, *(np.empty(m, np.float32) for _ in range(2))]

@@ -79,12 +79,10 @@ def run(work: Work) -> dict[str, Any]:
     given = names["arguments"](*rows)
     wanted = np.asarray(names[meaning](*given))
     compiled = program(work.unit)
-    results: list[Callable[[], Array]] = []
 
     def check(name: str, found: Array) -> str:
         # hidden values are f16, where a sum may be rounded to a neighbour; PyTorch has more of them
         size = 4 if name == "fragir" else 16
-        found = found if name == "fragir" else results[-1]()
         bound = size * 2**-11 * (1 + np.abs(wanted.astype(np.float64)))
         return far(found.astype(np.float64), wanted.astype(np.float64), bound)
 
@@ -92,8 +90,8 @@ def run(work: Work) -> dict[str, Any]:
         judge = Judge(arrays[-1], check)
         makers = {
             "fragir": lambda: graph_of(compiled, arrays),
-            "PyTorch": lambda: peer(layers, arrays[:-1], results, False),
-            "PyTorch, graph": lambda: peer(layers, arrays[:-1], results, True),
+            "PyTorch": lambda: peer(layers, arrays, False),
+            "PyTorch, graph": lambda: peer(layers, arrays, True),
         }
         return contest(work, judge.of(makers), judge, rounds=work.kit.size(50, 2))
 
@@ -116,25 +114,21 @@ class Graph(Contender):
         self.close()
 
 
-def peer(
-    layers: Callable[..., Any], arrays: Sequence[DeviceArray], results: list[Any], graph: bool
-) -> Contender:
-    """PyTorch's layers, one by one or as a graph; `results` gets what returns their result."""
+def peer(layers: Callable[..., Any], arrays: Sequence[DeviceArray], graph: bool) -> Contender:
+    """PyTorch's layers, one by one or as a graph; the last array is their result."""
     torch = peers.imported("torch")
-    given = [torch.as_tensor(array, device="cuda") for array in arrays]
-    held: list[Any] = [None]
-
-    def start() -> None:
-        held[0] = layers(torch, *given)
-
-    results.append(lambda: held[0].cpu().numpy())
-    facts = {"torch": torch.__version__}
+    *given, out = (torch.as_tensor(array, device="cuda") for array in arrays)
     if not graph:
-        return Contender(start, facts)
+        return peers.contender(torch, lambda: layers(torch, *given), out)
     with torch.cuda.stream(torch.cuda.Stream()):  # libraries set themselves up before a capture
-        start()
+        layers(torch, *given)
     torch.cuda.synchronize()
     recorded = torch.cuda.CUDAGraph()
     with torch.cuda.graph(recorded):
-        start()
-    return Contender(recorded.replay, facts)
+        result = layers(torch, *given)
+
+    def replay() -> Any:
+        recorded.replay()
+        return result
+
+    return peers.contender(torch, replay, out)

@@ -35,7 +35,7 @@ def _tensors(device: str, kind: str, *arrays: Any) -> tuple[Any, list[Any]]:
     return torch, [torch.as_tensor(array, device=device).view(type) for array in arrays]
 
 
-def _contender(torch: Any, compute: Callable[[], Any], out: Any = None, **facts: Any) -> Contender:
+def contender(torch: Any, compute: Callable[[], Any], out: Any = None, **facts: Any) -> Contender:
     """What starts an operation; into `out` goes the first result of one that returns it."""
     waiting = [] if out is None else [out]
 
@@ -61,7 +61,7 @@ def matmul(
     if element == "f8E4M3FN":
         one = torch.ones((), device=device)
         type = z.dtype
-        return _contender(
+        return contender(
             torch,
             lambda: torch._scaled_mm(
                 x, right, one, one, out_dtype=type, use_fast_accum=fast, out=z
@@ -72,7 +72,7 @@ def matmul(
     settings.allow_tf32 = element == "tf32"
     settings.allow_bf16_reduced_precision_reduction = False
     settings.allow_fp16_reduced_precision_reduction = False
-    return _contender(torch, lambda: torch.mm(x, right, out=z))
+    return contender(torch, lambda: torch.mm(x, right, out=z))
 
 
 ATTENTION = {
@@ -106,13 +106,13 @@ def attention(
         with ways.sdpa_kernel(backend):
             return product(queries, keys, values, **options)[0]
 
-    return _contender(torch, compute, out, backend=backend.name)
+    return contender(torch, compute, out, backend=backend.name)
 
 
 def softmax(x: Any, y: Any, kind: str, device: str = "cuda") -> Contender:
     """Softmax of each row."""
     torch, (x, y) = _tensors(device, kind, x, y)
-    return _contender(torch, lambda: torch.softmax(x, 1, out=y))
+    return contender(torch, lambda: torch.softmax(x, 1, out=y))
 
 
 def layer_norm(
@@ -123,7 +123,7 @@ def layer_norm(
     _, weights = _tensors(device, "f32", gamma, beta)
     weights = [one.to(x.dtype) for one in weights]
     normed = torch.nn.functional.layer_norm
-    return _contender(torch, lambda: normed(x, x.shape[1:], *weights, eps), y)
+    return contender(torch, lambda: normed(x, x.shape[1:], *weights, eps), y)
 
 
 def rms_norm(x: Any, gamma: Any, y: Any, eps: float, kind: str, device: str = "cuda") -> Contender:
@@ -132,7 +132,7 @@ def rms_norm(x: Any, gamma: Any, y: Any, eps: float, kind: str, device: str = "c
     _, (weight,) = _tensors(device, "f32", gamma)
     weight = weight.to(x.dtype)
     normed = torch.nn.functional.rms_norm
-    return _contender(torch, lambda: normed(x, x.shape[1:], weight, eps), y)
+    return contender(torch, lambda: normed(x, x.shape[1:], weight, eps), y)
 
 
 def cross_entropy(
@@ -144,16 +144,14 @@ def cross_entropy(
     _, (out,) = _tensors(device, "f32", losses)
     chosen = chosen.long()
     entropy = torch.nn.functional.cross_entropy
-    return _contender(
-        torch, lambda: entropy(x, chosen, reduction="none", ignore_index=ignored), out
-    )
+    return contender(torch, lambda: entropy(x, chosen, reduction="none", ignore_index=ignored), out)
 
 
 def copy(x: Any, y: Any, kind: str, device: str = "cuda", *, turned: bool = False) -> Contender:
     """y = x, for the rate of copies, or x transposed."""
     torch, (x, y) = _tensors(device, kind, x, y)
     source = x.t() if turned else x
-    return _contender(torch, lambda: y.copy_(source))
+    return contender(torch, lambda: y.copy_(source))
 
 
 def transpose(x: Any, y: Any, kind: str, device: str = "cuda") -> Contender:
