@@ -71,13 +71,17 @@ class Worker:
             )
             self.fresh, self._held = True, b""
 
-    def run(self, unit: str, without: Mapping[str, str], seconds: float) -> dict[str, Any]:
-        """The answer of a unit; `Ended` with the reason where there is none in time."""
+    def run(
+        self, unit: str, without: Mapping[str, str], seconds: float, until: float
+    ) -> dict[str, Any]:
+        """The answer of a unit; `Ended` with the reason where there is none in so many seconds,
+        or until the step's time is over."""
         self.start()
         assert self.process is not None
         assert self.process.stdin is not None
         self.doing = ""
-        end = time.monotonic() + seconds + (START if self.fresh else 0)
+        begun = time.monotonic()
+        end = min(begun + seconds + (START if self.fresh else 0), max(until, begun + 1))
         try:
             request = json.dumps({"unit": unit, "without": dict(without)}) + "\n"
             self.process.stdin.write(request.encode())
@@ -265,7 +269,7 @@ class Run:
             begun = time.monotonic()
             answer: dict[str, Any]
             try:
-                answer = worker.run(unit, without, min(seconds, max(1.0, self.end - begun)))
+                answer = worker.run(unit, without, seconds, self.end)
             except Ended as error:
                 words = str(error)
                 if time.monotonic() >= self.end and words.startswith("no answer"):
