@@ -43,6 +43,8 @@ TRITON = ((128, 64, 8, 3), (128, 128, 8, 2), (128, 64, 4, 3), (64, 64, 4, 3))
 SAMPLES = 24
 """Rows of the answer that are looked at."""
 
+PACKAGES = ("torch",)
+
 
 def units(kit: Kit) -> list[str]:
     return list(UNITS)

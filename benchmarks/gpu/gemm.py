@@ -46,6 +46,8 @@ MOST = 6
 SMS = 132
 """Of an H100 SXM and an H200 (NVIDIA's data sheets)."""
 
+PACKAGES = ("torch",)
+
 
 def units(kit: Kit) -> list[str]:
     return [case.key for case in kit.size(CASES, SMALL)]

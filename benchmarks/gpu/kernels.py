@@ -35,6 +35,7 @@ Shape = tuple[int, ...]
 SAMPLES = 32
 """Rows that are looked at."""
 EPS, IGNORED = 1e-5, -100
+PACKAGES = ("torch",)
 
 
 @dataclass

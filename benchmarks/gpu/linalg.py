@@ -56,6 +56,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 """In PyTorch, and what the example calls its meaning."""
 
+PACKAGES = ("torch",)
+
 
 def units(kit: Kit) -> list[str]:
     return list(PROGRAMS)

@@ -36,6 +36,8 @@ TILINGS = (
 )
 SMALL_TILINGS = (Tiling("pointers", 64, 64, 64, 4, 2, 80),)
 
+PACKAGES = ("torch",)
+
 
 def units(kit: Kit) -> list[str]:
     return [case.key for case in kit.size(CASES, SMALL)]

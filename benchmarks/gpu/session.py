@@ -36,8 +36,8 @@ LARGEST = 15 << 20
 """Bytes of a file of results, at most; what is beyond is left out, and said."""
 LEAST = 0.25
 """Of a unit's limit, at least, in short runs."""
-START = 20.0
-"""Seconds that a process may take to begin its first unit, beside the unit's own."""
+START = 60.0
+"""Seconds that a process may take until it is ready: PyTorch alone may take many."""
 
 
 class Ended(Exception):
@@ -54,34 +54,34 @@ class Worker:
     log: IO[str]
     process: subprocess.Popen[bytes] | None = None
     doing: str = ""
-    fresh: bool = True
     _held: bytes = b""
 
     def start(self) -> None:
-        """Begins the process where there is none."""
-        if self.process is None:
-            command = [sys.executable, "-m", "benchmarks.gpu.worker"]
-            self.process = subprocess.Popen(
-                [*command, str(self.kit.folder), self.step],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.log,
-                env=dict(self.environment),
-                start_new_session=True,
-            )
-            self.fresh, self._held = True, b""
+        """Begins the process, which says when it is ready."""
+        command = [sys.executable, "-m", "benchmarks.gpu.worker"]
+        self.process = subprocess.Popen(
+            [*command, str(self.kit.folder), self.step],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=dict(self.environment),
+            start_new_session=True,
+        )
+        self._held = b""
 
     def run(
         self, unit: str, without: Mapping[str, str], seconds: float, until: float
     ) -> dict[str, Any]:
         """The answer of a unit; `Ended` with the reason where there is none in so many seconds,
         or until the step's time is over."""
-        self.start()
+        self.doing = ""
+        if self.process is None:
+            self.start()
+            self._line(min(time.monotonic() + START, until), START)
         assert self.process is not None
         assert self.process.stdin is not None
-        self.doing = ""
         begun = time.monotonic()
-        end = min(begun + seconds + (START if self.fresh else 0), max(until, begun + 1))
+        end = min(begun + seconds, max(until, begun + 1))
         try:
             request = json.dumps({"unit": unit, "without": dict(without)}) + "\n"
             self.process.stdin.write(request.encode())
@@ -90,7 +90,6 @@ class Worker:
             pass  # it is dead, which the next line says
         while True:
             answer = self._line(end, seconds)
-            self.fresh = False
             if "doing" in answer:
                 self.doing = answer["doing"]
                 continue

@@ -48,7 +48,10 @@ STEPS = (
 
 
 class Module(Protocol):
-    """What the module of a step has; `parts` and `title` may be missing."""
+    """What the module of a step has; `parts` and `title` may be missing.
+
+    `PACKAGES`, where it has that, are imported in a process before its first unit.
+    """
 
     def units(self, kit: Kit) -> Sequence[str]:
         """Names of its units, in the order of what must not be missing."""

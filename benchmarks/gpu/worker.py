@@ -2,6 +2,8 @@
 
     python -m benchmarks.gpu.worker KIT STEP
 
+First it says `{"ready": true}`: packages that the step names (`PACKAGES`) are imported, and the GPU
+has a context, so that units have their time to themselves.
 A request has `unit` and `without`. Answers are `{"doing": ...}` before what may end the process,
 and `{"result": ...}` or `{"failed": ..., "fatal": ...}`: after a fatal one the GPU does nothing
 more for this process, and it ends.
@@ -9,6 +11,8 @@ more for this process, and it ends.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import sys
@@ -32,6 +36,11 @@ def main() -> int:
         answers.flush()
 
     step = module(name)
+    for package in getattr(step, "PACKAGES", ()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(package)
+    alive()
+    answer({"ready": True})
     for line in sys.stdin:
         request = json.loads(line)
         start = time.monotonic()

@@ -30,7 +30,7 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     facts = {"small": True, "steps": {NAME: {"units": a_step.UNITS}}}
     (folder / "kit.json").write_text(json.dumps(facts))
     monkeypatch.setattr(session, "STEPS", (Step(NAME, 600, 2, "for tests", jobs=2),))
-    monkeypatch.setattr(session, "START", 10.0)
+    monkeypatch.setattr(session, "START", 20.0)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return Kit.of(folder)
 
