@@ -105,6 +105,7 @@ class Kernel:
         """The machine code."""
         return self.assembled.cubin
 
+    @cached_property
     def _on_this_gpu(self) -> bytes:
         """The machine code for the GPU at hand, also where the kernel is for an older one."""
         from fragir.toolchain import driver, ptxas
@@ -148,7 +149,7 @@ class Kernel:
         if on == "emulator" or (on == "auto" and driver.available() is not None):
             return EMULATED_RESIDENT
         return driver.resident_blocks(
-            self._on_this_gpu(),
+            self._on_this_gpu,
             self.name,
             block=self.block,
             shared=self.shared,
@@ -337,7 +338,7 @@ class Kernel:
             from fragir.toolchain import driver
 
             driver.launch(
-                self._on_this_gpu(),
+                self._on_this_gpu,
                 self.name,
                 grid=blocks,
                 block=threads,

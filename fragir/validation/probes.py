@@ -72,9 +72,8 @@ def probe(
     """
     ptx = emit_ptx(instruction, target, variant)
     outcome = ProbeOutcome(hashlib.sha256(ptx.encode()).hexdigest())
-    for launch in launches(instruction, variant, cases=cases, seed=seed):
-        if launch.judge is None and against is None:
-            continue
+    bits = against is not None
+    for launch in launches(instruction, variant, cases=cases, seed=seed, bits=bits):
         copies = [words.copy() for words in launch.arguments] if launch.judge is None else []
         run(ptx, target, launch.cases, instruction.lanes, launch.arguments)
         if launch.judge is not None:
@@ -112,8 +111,11 @@ def launches(
     cases: int,
     seed: int = 0,
     hot: int | None = None,
+    bits: bool = True,
 ) -> Iterator[ProbeLaunch]:
-    """The launches of a probe: `onehot`, `random` and `bits`, the last two of `cases` cases each.
+    """The launches of a probe: `onehot`, `random` and, where asked for, `bits`.
+
+    The last two have `cases` cases each.
 
     `hot`: the most cases of `onehot`, evenly spread over all that there are.
     """
@@ -125,7 +127,8 @@ def launches(
             made = products.one_hot_matrices(instruction, chosen)
             yield _product_launch(kernel, "onehot", made)
         yield _product_launch(kernel, "random", products.random(instruction, cases, seed))
-    yield _bits_launch(kernel, cases, seed)
+    if bits:
+        yield _bits_launch(kernel, cases, seed)
 
 
 def _batches(instruction: Instruction, most: int | None) -> Iterator[list[products.Ones]]:
