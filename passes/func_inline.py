@@ -11,6 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+#: Operations of a function with what it calls: a few that call each other twice are without end.
+LARGEST = 1 << 16
+
 
 @dataclass(frozen=True)
 class FuncInlinePass(ModulePass):
@@ -32,6 +35,12 @@ class FuncInlinePass(ModulePass):
                 called.update(called_by(function))
             except CallError as error:
                 fail(error.op, str(error))
+        known: dict[func.FuncOp, int] = {}
+        for function in functions:
+            if (size := _size(function, known)) > LARGEST:
+                name = function.sym_name.data
+                words = f"with what it calls @{name} has {size} operations; put them in a loop"
+                fail(function, f"{words} ({LARGEST} at most)")
         for function in functions:
             while calls := list(calls_in(function)):
                 for call in calls:
@@ -40,6 +49,16 @@ class FuncInlinePass(ModulePass):
             visibility = function.sym_visibility
             if function in called and visibility is not None and visibility.data == "private":
                 Rewriter.erase_op(function)
+
+
+def _size(function: func.FuncOp, known: dict[func.FuncOp, int]) -> int:
+    """The operations of a function with those of all that it calls, as often as it does."""
+    from fragir.dialects.calls import callee_of, calls_in
+
+    if function not in known:
+        own = sum(1 for _ in function.walk())
+        known[function] = own + sum(_size(callee_of(call), known) for call in calls_in(function))
+    return known[function]
 
 
 def _inline(call: func.CallOp) -> None:

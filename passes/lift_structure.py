@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from fragir.dialects import ptx
+from fragir.passes.settling import rounds
 from fragir.passes.writer.blocks import ways
 
 
@@ -24,8 +25,10 @@ class LiftStructurePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, ptx.FunctionOp)]:
-            while any(_step(block) for block in function.body.blocks):
-                pass
+            # each step takes a block away, or makes a loop of one
+            for _ in rounds("the blocks of a function", 1 + 2 * len(function.body.blocks)):
+                if not any(_step(block) for block in function.body.blocks):
+                    break
 
 
 def _step(block: Block) -> bool:

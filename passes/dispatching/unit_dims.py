@@ -31,6 +31,7 @@ from fragir.dialects.memory_types import collapsed_type
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.bufferizing.parts import Size, collapse, expansion
 from fragir.passes.normalizing.building import index_in
+from fragir.passes.settling import rounds
 
 Dims = frozenset[int]
 
@@ -66,7 +67,9 @@ def _dropped(generics: Sequence[ops.GenericOp]) -> dict[SSAValue, Dims]:
                 if isinstance(map_.results[dim], AffineConstantExpr):
                     found.setdefault(value, set()).add(dim)
     before = -1
-    while before != (before := sum(map(len, found.values()))):
+    for _ in rounds("dimensions of one element"):
+        if before == (before := sum(map(len, found.values()))):
+            break
         for op in generics:
             loops = _unit_loops(op, found)
             for value, map_ in _operands(op):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fragir.passes.settling import rounds
+
 
 def order(successors: Sequence[Sequence[int]]) -> list[int]:
     """Reverse postorder from block 0."""
@@ -39,8 +41,7 @@ def dominators(successors: Sequence[Sequence[int]], before: Sequence[Sequence[in
                 b = above[b]
         return a
 
-    changed = True
-    while changed:
+    for _ in rounds("the dominators of blocks", 2 + len(successors)):
         changed = False
         for block in ordered[1:]:
             known = [p for p in before[block] if p in above]
@@ -50,6 +51,8 @@ def dominators(successors: Sequence[Sequence[int]], before: Sequence[Sequence[in
             if above.get(block) != made:
                 above[block] = made
                 changed = True
+        if not changed:
+            break
     return [above[block] for block in range(len(successors))]
 
 

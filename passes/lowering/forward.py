@@ -3,7 +3,8 @@
 A state is any value that can be compared; `step` says what an operation makes of it, `merge` what
 is known where two paths meet, which must lose something or be equal, and `pass_on` what becomes of
 it where loops and branches carry values on under other names. Loops are gone through until nothing
-changes any more, short ones of a known number of turns turn by turn.
+changes any more, short ones of a known number of turns turn by turn. A state has finitely many
+values, so that this ends: what counts has an end.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.dialects.constants import constant_of
+from fragir.passes.settling import rounds
 
 StateT = TypeVar("StateT")
 MOST_TURNS = 16
 """Turns of a loop that are gone through one by one, where their number is known."""
+MOST_IN_ALL = 1024
+"""The same of loops in loops, all together."""
 PassOn: TypeAlias = Callable[[StateT, Sequence[SSAValue], Sequence[SSAValue]], StateT]
 
 
@@ -33,6 +37,7 @@ class Forward(Generic[StateT]):
     ):
         self.step, self.merge, self.pass_on = step, merge, pass_on
         self.before: dict[Operation, StateT] = {}
+        self._turns = 1  # of all loops around that are gone through turn by turn
 
     def run(self, block: Block, state: StateT) -> StateT:
         """The state behind a block's last operation."""
@@ -55,7 +60,7 @@ class Forward(Generic[StateT]):
                 self.run(block, state)
             return state
         for block in blocks:
-            while True:
+            for _ in rounds(f"what holds in {op.name}"):
                 merged = self.merge(state, self.run(block, state))
                 if merged == state:
                     break
@@ -74,12 +79,15 @@ class Forward(Generic[StateT]):
         arguments, yielded = body.args[1:], _passed(body)
         around = self.pass_on(state, op.iter_args, arguments)
         turns = _turns(op)
-        if turns is not None and 0 < turns <= MOST_TURNS:
+        if turns and turns <= MOST_TURNS and turns * self._turns <= MOST_IN_ALL:
+            self._turns *= turns
             end = self.run(body, around)
             for _ in range(turns - 1):
                 end = self.run(body, self.pass_on(end, yielded, arguments))
+            self._turns //= turns
             return self.pass_on(end, yielded, op.results)
-        while True:
+        end = around
+        for _ in rounds("what holds in a loop"):
             end = self.run(body, around)
             merged = self.merge(around, self.pass_on(end, yielded, arguments))
             if merged == around:
@@ -93,14 +101,15 @@ class Forward(Generic[StateT]):
     def _while(self, op: scf.WhileOp, state: StateT) -> StateT:
         before, after = op.before_region.block, op.after_region.block
         state = self.pass_on(state, op.arguments, before.args)
-        while True:
+        end, passed = state, _passed(before)[1:]
+        for _ in rounds("what holds in a loop"):
             end = self.run(before, state)
-            passed = _passed(before)[1:]
             back = self.run(after, self.pass_on(end, passed, after.args))
             merged = self.merge(state, self.pass_on(back, _passed(after), before.args))
             if merged == state:
-                return self.pass_on(end, passed, op.results)
+                break
             state = merged
+        return self.pass_on(end, passed, op.results)
 
 
 def _passed(block: Block) -> Sequence[SSAValue]:

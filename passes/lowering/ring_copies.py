@@ -40,7 +40,7 @@ class Filled(NamedTuple):
     read: bool = False
     """Whether a slot may have been released since all threads met."""
     held: int = 0
-    """How many slots are acquired and not published, at most."""
+    """How many slots are acquired and not published, at most; 2 stands for more."""
 
     def merged(self, other: Filled) -> Filled:
         """What is known where two paths meet."""
@@ -111,7 +111,7 @@ class WaitPlan:
             number = self.numbers[op.operands[0]]
             if state[number].read and number in self.counted:
                 state = _met(state)
-            return _with(state, number, held=state[number].held + 1)
+            return _with(state, number, held=min(2, state[number].held + 1))
         if name == "frag.publish" and op.operands[0] in self.ring_of:
             return self._published(self.ring_of[op.operands[0]], state)
         if name == "frag.await" and op.operands[0] in self.numbers:

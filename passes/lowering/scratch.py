@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from xdsl.dialects import scf
@@ -28,6 +28,7 @@ from fragir.passes.limits import aligned
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.scratch_turns import AccessOp, half_of, take_turns, takes_turns
 from fragir.passes.lowering.team import BarrierNumbers, Team
+from fragir.passes.settling import rounds
 from fragir.ptx.machines import STATIC_SHARED
 
 LINE = 128  # bytes: an area begins at the first bank
@@ -183,13 +184,8 @@ class Scratch:
         if not self._dead:
             return [owner]
         every = [op for op in entry.walk() if isinstance(op, ptx.SharedOp)]
-        first = every.index(owner)
-        count = 1
-        while every[first : first + count + 1] == list(self._dead[: count + 1]):
-            count += 1
-            if count == len(self._dead):
-                break
-        return list(self._dead[:count])
+        pairs = zip(self._dead, every[every.index(owner) :], strict=False)
+        return [dead for dead, _ in takewhile(lambda pair: pair[0] is pair[1], pairs)]
 
     def _wait_for_readers(self, entry: Block, begin: Operation) -> None:
         """All threads wait before the first passage: others may still read what it had held."""
@@ -314,11 +310,12 @@ class _Areas:
         if isinstance(op, scf.IfOp):
             found: Pending = frozenset() if len(bodies) == 2 else pending
             return found.union(*(self._flow(body, pending, depth) for body in bodies))
-        while True:
+        for _ in rounds("what is read at the beginning of a loop"):
             more = pending.union(*(self._flow(body, pending, depth + 1) for body in bodies))
             if more == pending:
-                return pending
+                break
             pending = more
+        return pending
 
     def _begun(self, passage: Passage, pending: Pending, depth: int) -> Pending:
         """What is pending once a passage may store; it waits where others read its area."""

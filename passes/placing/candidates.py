@@ -22,6 +22,7 @@ from fragir.layout import Layout
 from fragir.passes.placing.memory_room import Room
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
 from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
+from fragir.passes.settling import rounds
 
 MOST = 8
 """Layouts that a site chooses from; the first of those, by rank, that come up."""
@@ -334,7 +335,9 @@ class Candidates:
         news = False
         for value, site in asked.tiles.items():
             before: list[Candidate] = []
-            while len(now := self.of(site)) > len(before):  # one may follow for the tile itself
+            for _ in rounds("the layouts of a tile", 2 + MOST):  # one may follow for itself
+                if len(now := self.of(site)) <= len(before):
+                    break
                 before = now
                 news |= self._follow_from(asked, value, now)
         return news

@@ -31,6 +31,7 @@ from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
 from fragir.passes.placing.tables import Move, Tables
 from fragir.passes.placing.trips import Trips
 from fragir.passes.placing.work import Work
+from fragir.passes.settling import rounds
 
 TURNS = 1000
 """How often a choice is made again with better known prices; there are never so many prices."""
@@ -108,7 +109,7 @@ def _fill(
     from fragir.passes.placing.default import default_layout
 
     candidates = Candidates(sites, component, threads, room)
-    while True:
+    for _ in rounds("the layouts of sites that nothing is known of", 1 + len(component.sites)):
         candidates.choose()
         unknown = [site for site in component.sites if not component.domains[site]]
         if not unknown:

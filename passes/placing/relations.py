@@ -24,6 +24,7 @@ from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, Threads, value
 from fragir.errors import FragirError
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
+from fragir.passes.settling import rounds
 
 if TYPE_CHECKING:
     from fragir.passes.placing.memory_room import Room
@@ -155,9 +156,10 @@ class Relations:
     def _infer(self) -> None:
         """Follows the operations' relations; what none tells of gets rows in order."""
         self._spread()
-        while True:
-            while any([self._follow(op, model) for op, model in self._following]):
-                pass
+        for _ in rounds("what operations say of tiles"):
+            for _ in rounds("what follows from tiles"):
+                if not any([self._follow(op, model) for op, model in self._following]):
+                    break
             self._spread()  # that has layouts to choose from
             members = self._classes.members()
             rest = [root for root in members if root not in self._found and root not in self._open]
@@ -228,7 +230,7 @@ class Relations:
         related = [op for op, _ in self._following]
         related += [op for op, _ in self._asked if isinstance(op, frag.ConvertOp)]
         linked = [self._roots(op) for op in related]
-        while True:
+        for _ in rounds("which tiles have layouts to choose from"):
             before = len(self._open)
             for roots in linked:
                 if roots & self._open:
