@@ -217,7 +217,11 @@ def examine(
                 if findings.setdefault(key, finding)["severity"] == "letter":
                     findings[key] = finding  # one run may show that it is worse
             progress((index + 1) / (seeds + 2))
-    return list(findings.values()), remarks, instructions
+    #: Pairs of instructions, of which some run has shown worse than a letter.
+    worse = {key[1:] for key, finding in findings.items() if finding["severity"] == "error"}
+    pairs = {key: finding["severity"] == "letter" and key[-1] for key, finding in findings.items()}
+    kept = [f for k, f in findings.items() if not pairs[k] or k[1:] not in worse]
+    return kept, remarks, instructions
 
 
 def _runs(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:

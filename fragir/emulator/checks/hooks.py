@@ -126,7 +126,7 @@ class Hooks(Observer):
         address: int | None = None,
         subject: str = "",
         severity: Severity | None = None,
-    ) -> None:
+    ) -> Finding:
         """Add a finding at a place in the PTX: a remark or an error by its kind, or a letter."""
         where = program.error("", at)
         warp = None if lane is None else lane // LANES
@@ -136,20 +136,20 @@ class Hooks(Observer):
             warp = local
         report = self.machine.report
         severity = severity or ("remark" if kind in PERFORMANCE else "error")
-        (report.remarks if severity == "remark" else report.findings).append(
-            Finding(
-                kind,
-                message,
-                where.file,
-                where.line,
-                where.col,
-                warp,
-                None if lane is None else lane % LANES,
-                address,
-                subject,
-                severity,
-            )
+        finding = Finding(
+            kind,
+            message,
+            where.file,
+            where.line,
+            where.col,
+            warp,
+            None if lane is None else lane % LANES,
+            address,
+            subject,
+            severity,
         )
+        (report.remarks if severity == "remark" else report.findings).append(finding)
+        return finding
 
 
 def preceded(steps: Sequence[Step], terminator: Terminator) -> Terminator:

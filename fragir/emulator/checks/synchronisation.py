@@ -37,7 +37,7 @@ class Synchronisation(Hooks):
         self.arrived: Bools = np.zeros(lanes, np.bool_)  # and has not waited since
         self.last = 0  # the lane of the latest event at an mbarrier
         self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
-        self.said: set[tuple[str, int, int]] = set()
+        self.said: set[tuple[str, int, str | None]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
 
     def say(
@@ -49,9 +49,9 @@ class Synchronisation(Hooks):
         at: int | None,
         letter: str | None = None,
     ) -> None:
-        if (kind, site, 0) in self.said:
+        if (kind, site, letter) in self.said:
             return
-        self.said.add((kind, site, 0))
+        self.said.add((kind, site, letter))
         ins = self.sites.instruction(site)
         text = f"{ins.mnemonic}: {message}"
         if letter is not None:
@@ -133,9 +133,10 @@ class Synchronisation(Hooks):
 
     def on_finish(self) -> None:
         """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
-        for lane in np.flatnonzero(self.arrived)[:1].tolist():
+        lanes = np.flatnonzero(self.arrived)
+        sites, first = np.unique(self.cluster_site[lanes], return_index=True)
+        for site, lane in zip(sites.tolist(), lanes[first].tolist(), strict=True):
             text = "the thread exits without barrier.cluster.wait, and knows nothing of the others"
-            site = int(self.cluster_site[lane])
             self.say("cluster-barrier", site, text, lane, None, "cluster-wait")
 
     def on_wave(self) -> None:

@@ -30,7 +30,7 @@ class Uses:
         program: Program,
         undefined: Undefined,
         shuffles: Shuffles,
-        found: Callable[..., None],
+        found: Callable[..., object],
     ) -> None:
         self.machine, self.program, self.undefined = machine, program, undefined
         self.shuffles, self._found = shuffles, found

@@ -40,7 +40,7 @@ class Reports:
         self,
         machine: Machine,
         program: Program,
-        found: Callable[..., None],
+        found: Callable[..., object],
         buffer: Callable[[int], tuple[str, int]],
     ) -> None:
         self.machine, self.program, self._found, self.buffer = machine, program, found, buffer

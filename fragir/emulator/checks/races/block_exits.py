@@ -74,8 +74,8 @@ class BlockExits:
         column = recs & COLUMN_MASK
         foreign = (recs != 0) & (column < self.clocks.lanes) & (column // per != rank)
         bad = foreign & (recs >> TIME_SHIFT > known[np.minimum(column, len(known) - 1)])
-        if bad.any():
-            index = int(np.flatnonzero(bad)[0])
+        which = np.flatnonzero(bad)
+        for index in which[np.unique(site_of(recs[which]), return_index=True)[1]].tolist():
             rec = int(recs[index])
             cluster = block // self.machine.cluster_size
             lane = cluster * self.clocks.lanes + (rec & COLUMN_MASK)

@@ -6,15 +6,16 @@ be overwritten before it is known that they are done.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.records import ASYNC, COLUMN_MASK, MBARRIER, STRONG, record
+from fragir.emulator.checks.races.records import ASYNC, STRONG, record
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, distinct
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
@@ -61,7 +62,7 @@ class BulkCopies:
                 recs = np.where(recs & STRONG, 0, recs)
             if transfer.generic:
                 if (bad := clocks.unordered(lanes, recs)).any():
-                    self.races.clash_first("write", self.sites.current, bad, lanes, where, recs)
+                    self.races.clash_each("write", self.sites.current, bad, lanes, where, recs)
             else:
                 self._visible(where, lanes, recs)
             self.races.after_reads(self.sites.current, places, lanes, False)
@@ -84,18 +85,15 @@ class BulkCopies:
         bad = self.clocks.invisible(lanes, recs)
         if not bad.any():
             return
-        site, clash = self.sites.current, self.races.clash
-        inside = bad & (recs & COLUMN_MASK == MBARRIER)
-        if inside.any():
-            for at in distinct(where[inside] & ~7):
-                index = tuple(np.argwhere(inside & (where & ~7 == at))[0])
-                clash("write", site, int(lanes[index]), int(at), int(recs[index]))
-            return
-        index = tuple(int(i) for i in np.argwhere(bad)[0])
-        one = np.array([lanes[index]])
-        raced = self.clocks.unordered(one, np.array([recs[index]]))[0]
-        what = "write" if raced else "invisible"
-        clash(what, site, int(lanes[index]), int(where[index]), int(recs[index]))
+        lanes, recs, where = lanes[bad], recs[bad], where[bad]
+        raced = self.clocks.unordered(lanes, recs)
+        unseen = ~raced
+        if self.races.told.told:  # a race that is a letter, and no fence: that is worse
+            each = zip(lanes.tolist(), recs.tolist(), strict=True)
+            hides = partial(self.races.told.hides, cluster=None, plane=self.clocks.proxy)
+            unseen |= [hides(lane, rec) for lane, rec in each]
+        for what, which in (("write", raced), ("invisible", unseen)):
+            self.races.clash_each(what, self.sites.current, which, lanes, where, recs)
 
     def complete(self, transfer: Transfer) -> None:
         _, time = self._started.pop(id(transfer), (None, 0))

@@ -1,4 +1,7 @@
-"""What is said of two accesses: each pair of instructions once, in each space and of each kind."""
+"""What is said of two accesses: each pair of instructions once, in each space and of each kind.
+
+Of a pair of which there is worse to say no letters are kept.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,24 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
+    from fragir.emulator.report import Finding
 
 
 class Findings:
     """`found`: `Hooks.found` of the check."""
 
     def __init__(
-        self, machine: Machine, program: Program, clocks: Clocks, found: Callable[..., None]
+        self, machine: Machine, program: Program, clocks: Clocks, found: Callable[..., Finding]
     ) -> None:
         self.machine, self.program, self.clocks, self._found = machine, program, clocks, found
         self._said: set[tuple[str, str, str | None, int, int]] = set()
+        #: (space, site, other) -> letters of that pair; None where there is an error.
+        self._letters: dict[tuple[str, int, int], list[Finding] | None] = {}
 
     def said(self, space: str, kind: str, letter: str | None, site: int, other: int) -> bool:
-        """Whether that is known: words for it need not be made again."""
+        """Whether that, or worse, is known: words for it need not be made again."""
+        if letter is not None and self._letters.get((space, site, other), ()) is None:
+            return True
         return (space, kind, letter, site, other) in self._said
 
     def shared(
@@ -83,7 +91,7 @@ class Findings:
         self._said.add((space, kind, letter, site, other))
         ins = self.program.code[site].ins
         text = f"{ins.mnemonic} {text}"
-        self._found(
+        finding = self._found(
             self.program,
             ins.at,
             kind,
@@ -93,6 +101,13 @@ class Findings:
             subject=f"{other}",
             severity=None if letter is None else "letter",
         )
+        letters = self._letters.setdefault((space, site, other), [])
+        if letter is not None and letters is not None:
+            letters.append(finding)
+        elif letters is not None:
+            for milder in letters:
+                self.machine.report.findings.remove(milder)
+            self._letters[space, site, other] = None
 
     # -- who it was --------------------------------------------------------------------------------
 

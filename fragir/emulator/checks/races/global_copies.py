@@ -77,7 +77,9 @@ class GlobalCopies:
             position = int(ledger.position(rows[first[index]]))
             if unordered[index]:
                 self.races.clash(self.sites.current, lane, position, WRITE, rec, owner)
-                continue
+                cluster = None if here[index] else owner
+                if not self.races.told.hides(lane, rec, cluster, clocks.proxy_global):
+                    continue
             text = "the asynchronous proxy does not see what "
             text += f"{self.races.who(lane, rec, owner)} wrote without fence.proxy.async"
             other = site_of(rec)

@@ -92,7 +92,7 @@ class Races(Hooks):
         context = Context(machine, clocks, self.sites, findings)
         self.shared_places = SharedPlaces(machine, unit_of(program), kinds > 0)
         self.clusters = Clusters(machine, clocks)
-        self.told = ToldByShuffle()
+        self.told = ToldByShuffle(clocks)
         self.mbarriers = MbarrierObjects(context, self.shared_places)
         self.exits = BlockExits(context, self.shared_places)
         self.strong = StrongAccesses(context, self.clusters, self.told)
@@ -283,6 +283,8 @@ class Races(Hooks):
             planes = {plane for plane, named in zip(both, spaces, strict=True) if named}
             for plane in sorted(planes):
                 step = self._after(step, partial(self.clocks.fence, plane=plane))
+                if self.by_memory:
+                    step = self._after(step, partial(self.told.fence, plane=plane))
             return step
         if row.fence == "initialisations":
             return self._after(step, self.mbarriers.fence)

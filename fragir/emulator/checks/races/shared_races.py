@@ -89,14 +89,14 @@ class SharedRaces:
             self.findings.shared("mbarrier", site, other, lane, at, text, letter)
         elif what == "invisible":
             text = f"the asynchronous proxy does not see what {who} wrote without fence.proxy.async"
-            letter = "proxies" if self._copied_for_wgmma(site, other) else None
+            letter = self._letter(what, site, lane, rec)
             self.findings.shared("proxy-fence", site, other, lane, at, text, letter)
         else:
             text = f"{who} may still read these bytes; wait for it first"
             self.findings.shared("pending-source", site, other, lane, at, text)
 
     def _race(self, what: str, site: int, other: int, lane: int, at: int, rec: int) -> None:
-        letter = "warp" if self.told.knows(lane, rec, None) else None
+        letter = self._letter(what, site, lane, rec)
         if self.findings.said("shared", "race", letter, site, other):
             return
         who = self.findings.who(lane, rec)
@@ -105,26 +105,50 @@ class SharedRaces:
             text += "; a lane of this warp knows of it, and has told the others by a shuffle"
         self.findings.shared("race", site, other, lane, at, text, letter)
 
-    def _copied_for_wgmma(self, site: int, other: int) -> bool:
-        """Whether wgmma reads what cp.async has copied, which no machine gets wrong."""
-        reader, writer = (self.sites.instruction(s).opcode for s in (site, other))
-        return reader[0] == "wgmma" and writer[:2] == ("cp", "async") and "bulk" not in writer
+    def _letter(self, what: str, site: int, lane: int, rec: int) -> str | None:
+        """The sentence that is all that speaks against an access, if there is one.
 
-    def clash_first(self, what: str, site: int, bad: Bools, lanes: I64, at: I64, recs: I64) -> None:
-        """Report one of the accesses that `bad` names, in arrays that broadcast to its shape."""
-        everywhere = np.broadcast_to(lanes, bad.shape)
-        found = (tuple(int(i) for i in index) for index in np.argwhere(bad))
-        index = next(found)
-        while self.told.knows(int(everywhere[index]), int(recs[index]), None):
-            if (after := next(found, None)) is None:
-                break
-            index = after  # what nobody was told of is worse
-        position = int(np.broadcast_to(at, bad.shape)[index])
-        lane = int(everywhere[index])
+        No machine gets it wrong when wgmma reads what cp.async has copied.
+        """
+        if what in ("read", "write"):
+            return "warp" if self.told.knows(lane, rec, None) else None
+        reader, writer = (self.sites.instruction(s).opcode for s in (site, site_of(rec)))
+        copied = writer[:2] == ("cp", "async") and "bulk" not in writer
+        return "proxies" if what == "invisible" and reader[0] == "wgmma" and copied else None
+
+    def clash_each(
+        self,
+        what: str,
+        site: int,
+        bad: Bools,
+        lanes: I64,
+        at: I64,
+        recs: I64,
+        pairs: bool = False,
+    ) -> None:
+        """Report accesses that `bad` names, in arrays that broadcast to its shape.
+
+        One of every severity (`pairs`: of every instruction that they clash with), and one of every
+        mbarrier there.
+        """
+        lanes, at, recs = (np.broadcast_to(each, bad.shape)[bad] for each in (lanes, at, recs))
         memory = self.machine.memory
-        if what == "write" and memory.poisoned and memory.poison[position >> 2]:
-            return  # a pending copy: the access itself stops the run
-        self.clash(what, site, lane, position, int(recs[index]))
+        if what == "write" and memory.poisoned:
+            alone = memory.poison[at >> 2] == 0
+            lanes, at, recs = lanes[alone], at[alone], recs[alone]  # others stop the run themselves
+        objects = recs & COLUMN_MASK == MBARRIER
+        kinds = np.where(objects, -1 - (at & ~np.int64(7)), site_of(recs))
+        first = np.unique(kinds, return_index=True)[1]
+        if self.told.told:  # of lanes some may have been told, and not others
+            first = np.arange(len(kinds))
+        said: set[tuple[int, str | None]] = set()
+        for index in np.sort(first).tolist():
+            lane, rec = int(lanes[index]), int(recs[index])
+            kind = int(kinds[index]) if objects[index] or pairs else 0
+            letter = None if objects[index] else self._letter(what, site, lane, rec)
+            if (kind, letter) not in said:
+                said.add((kind, letter))
+                self.clash(what, site, lane, int(at[index]), rec)
 
     def _writes(self, sites: Any) -> Any:
         """Which instructions write, by their sites."""
@@ -152,7 +176,7 @@ class SharedRaces:
             if strong:
                 bad &= recs & STRONG == 0
             if bad.any():
-                self.clash_first("write", site, bad, who, where, recs)
+                self.clash_each("write", site, bad, who, where, recs)
         if self.strong_writes and not strong:
             self._after_strong_writes(site, at, lanes, size)
         mine = record(clocks.now, group.pick(clocks.own), site, strong)
@@ -171,7 +195,7 @@ class SharedRaces:
         lanes = np.broadcast_to(who[late][:, None], recs.shape)
         bad = (recs & STRONG != 0) & self._writes(site_of(recs)) & clocks.unordered(lanes, recs)
         if bad.any():
-            self.clash_first("write", site, bad, lanes, where[late][:, None], recs)
+            self.clash_each("write", site, bad, lanes, where[late][:, None], recs)
 
     def write(
         self,
@@ -206,7 +230,7 @@ class SharedRaces:
                 if bad.any() and time is None:
                     self._suspect(site, bad, who, where, recs)
                 elif bad.any():
-                    self.clash_first("write", site, bad, who, where, recs)
+                    self.clash_each("write", site, bad, who, where, recs)
         self.after_reads(site, places, np.broadcast_to(lanes[:, None], places.shape), strong)
         mine = record(when, group.pick(clocks.own), site, strong)
         shared.written[places] = mine[:, None]
@@ -239,7 +263,7 @@ class SharedRaces:
             lanes = np.broadcast_to(who[:, :1, None], recs.shape)
             bad = clocks.unordered(lanes, recs)
             if bad.any():
-                self.clash_first("source", site, bad, lanes, where[:, :1, None], recs)
+                self.clash_each("source", site, bad, lanes, where[:, :1, None], recs)
 
     def _after_logged_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
         """The same of what later reads have pushed out."""
@@ -251,7 +275,7 @@ class SharedRaces:
             if strong:
                 bad &= recs & STRONG == 0
             if bad.any():
-                self.clash_first("read", site, bad, lanes, where, recs)
+                self.clash_each("read", site, bad, lanes, where, recs)
 
     def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
         """`recs` `[access, slot]`: the last reads of places, each for the lanes of its mask."""
@@ -270,11 +294,10 @@ class SharedRaces:
         found, lanes = found_all, who[row][entry]
         bad = self.clocks.unordered(lanes, found)
         if bad.any():
-            index = int(np.flatnonzero(bad)[0])
-            rec = int(found[index])
-            what = "write" if self._writes(site_of(rec)) else "read"
-            at = int(places[row[entry[index]]]) << self.places.shift
-            self.clash(what, site, int(lanes[index]), at, rec)
+            writing = self._writes(site_of(found))
+            at = places[row[entry]] << self.places.shift
+            for what, which in (("write", bad & writing), ("read", bad & ~writing)):
+                self.clash_each(what, site, which, lanes, at, found)
 
     # -- writes that change nothing do not race ----------------------------------------------------
 
@@ -283,9 +306,8 @@ class SharedRaces:
         bad_where = np.nonzero(bad)
         lanes, at, found = who[bad_where], where[bad_where], recs[bad_where]
         objects = found & COLUMN_MASK == MBARRIER
-        for i in np.flatnonzero(objects):
-            self.clash("write", site, int(lanes[i]), int(at[i]), int(found[i]))
         if objects.any():
+            self.clash_each("write", site, objects, lanes, at, found)
             lanes, at, found = lanes[~objects], at[~objects], found[~objects]
         old = self.machine.memory.shared.bytes[at[:, None] + np.arange(self.places.unit)]
         self.suspects.append((lanes, old, at, found, site))
@@ -293,12 +315,9 @@ class SharedRaces:
     def resolve(self) -> None:
         bytes_ = self.machine.memory.shared.bytes
         for lanes, old, at, recs, site in self.suspects:
-            changed = np.flatnonzero((bytes_[at[:, None] + np.arange(old.shape[1])] != old).any(1))
-            if len(changed) and not self.told.told:  # of each pair of instructions one will do
-                first = np.unique(site_of(recs[changed]), return_index=True)[1]
-                changed = changed[np.sort(first)]
-            for i in changed:
-                self.clash("write", site, int(lanes[i]), int(at[i]), int(recs[i]))
+            changed = (bytes_[at[:, None] + np.arange(old.shape[1])] != old).any(1)
+            if changed.any():
+                self.clash_each("write", site, changed, lanes, at, recs, pairs=True)
         self.suspects.clear()
 
     # -- cp.async ----------------------------------------------------------------------------------

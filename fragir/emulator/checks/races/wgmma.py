@@ -11,7 +11,7 @@ from fragir.emulator.checks.races.records import ASYNC, COLUMN_MASK, TIME_SHIFT,
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.issues import WARPGROUP, expand
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, distinct
+from fragir.emulator.numbers.types import I64, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.shared_races import SharedRaces
@@ -62,13 +62,13 @@ class WgmmaReads:
                 known[agent] = clocks.known[0, lanes].max(axis=0)[at[agent]]
             bad = (time > 0) & (time > known)
             if bad.any():
-                index = int(np.flatnonzero(bad)[0])
-                one = np.full(LANES, recs[index], np.int64)
-                all_lanes = warp * LANES + np.arange(LANES)
-                what = "write" if clocks.unordered(all_lanes, one).all() else "invisible"
-                position, rec = int(where[index]), int(recs[index])
-                self.races.clash(what, self.sites.current, warp * LANES, position, rec)
-                return
+                late, there = recs[bad], where[bad]
+                everybody = np.repeat(warp * LANES + np.arange(LANES), len(late))
+                alike = clocks.unordered(everybody, np.repeat(late[None], LANES, 0).ravel())
+                raced: Bools = np.logical_and.reduce(alike.reshape(LANES, -1))
+                first_lane = np.full(len(late), warp * LANES, np.int64)
+                for what, which in (("write", raced), ("invisible", ~raced)):
+                    self.races.clash_each(what, self.sites.current, which, first_lane, there, late)
 
     def commit(self, lanes: I64) -> None:
         for warp in distinct(lanes // LANES):
