@@ -17,8 +17,10 @@ from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.kernels import kernels_of
+from fragir.passes.placing.idle import PRODUCTS, idle_warps
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
+from fragir.passes.remarks import remark
 from fragir.passes.scopes import WarpScope, scopes
 from fragir.passes.target_pass import TargetPass
 
@@ -89,6 +91,8 @@ def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | No
         from fragir.passes.placing.rewriting import write
 
         write(inference)
+    if any(op.name in PRODUCTS for op in scope.operations):
+        remark(function, idle_warps(scope.operations))
     if plain.asserted:
         from fragir.passes.placing.asserted import check_free
 

@@ -15,15 +15,26 @@ from fragir.dialects.frag.attributes import (
     MmaFragment,
     MmaLayoutAttr,
 )
+from fragir.dialects.frag.instructions import parse_name
 from fragir.dialects.frag.lane_selected import selected_tile
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutDemand, OperandAt, Tile, value_of
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa import Instruction
+from fragir.isa.spelling import mnk
+from fragir.isa.tiling import fitted
 from fragir.layout import Axis, Layout
 
 Warps = tuple[int, int]
+
+
+def warps_for(name: str, d: TileType, warps: Warps) -> Warps:
+    """How warps, or warpgroups, lie over a product: as they are said to, or where there are too few
+    instructions for that, so that most of them have some.
+    """
+    m, n, _ = mnk(parse_name(name).shape)
+    return warps if d.products > 1 else fitted(warps, (d.rows // m, d.cols // n))
 
 
 def fragments(

@@ -15,7 +15,7 @@ from math import gcd
 
 from fragir import isa
 from fragir.errors import FragirError
-from fragir.isa.tiling import tile_layout
+from fragir.isa.tiling import sharing, tile_layout
 from fragir.layout import Axis, Condition, Layout, Mode
 from fragir.layout.distribution import Distribution
 
@@ -38,13 +38,13 @@ def selected_tile(
     of scales all blocks along K, then repeats.
     """
     dim, letter = _TURNS[operand]
-    over = {"m": warps[0], "n": warps[1], "k": 1}[letter]
     covered = instruction.operands[operand].shape[dim]
-    if shape[dim] % (covered * over):
+    if shape[dim] % covered:
         raise FragirError(
             f"{shape[dim]} {'columns' if dim else 'rows'} of {operand} are no multiple of "
-            f"{covered * over}, what {instruction.mnemonic} covers"
+            f"{covered}, what {instruction.mnemonic} covers"
         )
+    over = sharing({"m": warps[0], "n": warps[1], "k": 1}[letter], shape[dim] // covered)
     ways = turns(instruction, operand, shape[dim] // (covered * over))
     held = instruction.operands[operand]
     assert held.layout is not None
@@ -58,10 +58,9 @@ def selected_tile(
     tile.spread("element", shape[1 - dim], 1 - dim)
     tile.spread("element", shape[dim] // (extent[dim] * over), dim)
     for number, count in enumerate(warps):
-        if number == dim:
-            tile.spread("warp", count, dim)
-        else:
-            tile.copies("warp", count)
+        share = over if number == dim else 1
+        tile.spread("warp", share, dim)
+        tile.copies("warp", count // share)
     return tile.layout(held.layout.dims)
 
 

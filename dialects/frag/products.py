@@ -176,6 +176,7 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         """The fragments of the instruction that the target has for these tiles."""
         name = self.instruction_name(threads.target)
         _, _, c, d = self.tile_types()
+        warps = demands.warps_for(name, d, threads.warps)
         operands = [
             (tile, operand_name(name, operand, accumulator), operand)
             for tile, operand, accumulator in (
@@ -185,10 +186,10 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
                 (self.d, "c", d.element),
             )
         ]
-        yield from demands.fragments(operands, "abcd", threads.warps)
+        yield from demands.fragments(operands, "abcd", warps)
         if self.scales:
             instruction = self.instruction(threads.target)
-            yield from demands.scales(instruction, self, self.scales, threads.warps)
+            yield from demands.scales(instruction, self, self.scales, warps)
 
     def alternatives(
         self, value: SSAValue, layout: Attribute, threads: Threads

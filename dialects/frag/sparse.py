@@ -218,9 +218,10 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         name = dense_name(instruction, self.tile_types()[0].element)
         tiles = (OperandAt(self, A), OperandAt(self, B), OperandAt(self, C), self.d)
         operands = [(tile, name, role) for tile, role in zip(tiles, "abcc", strict=True)]
-        yield from demands.fragments(operands, "abcd", threads.warps)
-        yield demands.selected(instruction, "e", OperandAt(self, METADATA), threads.warps)
-        yield from demands.scales(instruction, self, self.scales, threads.warps)
+        warps = demands.warps_for(name, self.d.type, threads.warps)
+        yield from demands.fragments(operands, "abcd", warps)
+        yield demands.selected(instruction, "e", OperandAt(self, METADATA), warps)
+        yield from demands.scales(instruction, self, self.scales, warps)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """Those of the dense product; A and the metadata are packed along K."""

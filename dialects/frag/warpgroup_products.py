@@ -45,6 +45,7 @@ from fragir.dialects.interfaces import (
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
+from fragir.isa.tiling import fitted, sharing
 from fragir.layout import Layout
 
 
@@ -156,8 +157,10 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         element = element_name(self.elements()[0])
         part = tile
         if tile.placement is None:
+            groups = fitted(groups, (tile.rows // 64, tile.cols // 8))
             # one warpgroup's share of the columns
-            part = TileType((tile.rows, tile.cols // groups[1]), tile.element_type)
+            share = sharing(groups[1], tile.cols // 8)
+            part = TileType((tile.rows, tile.cols // share), tile.element_type)
         n = wgmma_n(part, element)
         name = f"m64n{n}k{wgmma_k(element)}.{element}"
         operands: list[tuple[Tile, str, str]] = [(self.d, name, "c")]

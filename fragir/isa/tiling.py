@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from fragir.errors import FragirError
 from fragir.isa.model import Instruction
 from fragir.layout import Axis, Layout, Mode
@@ -24,7 +26,9 @@ def tile_layout(
     are warp, lane (32) and element. Each warp owns a contiguous block of M / wm rows and N / wn
     columns of C; A is replicated over the wn warps beside each other, B over the wm warps below
     each other. Warp id = warp_m + wm * warp_n. A lane's elements are the instruction's own, then
-    repeats down the rows, then repeats along the columns.
+    repeats down the rows, then repeats along the columns. Where rows or columns are fewer
+    instructions than warps, or no multiple, the largest divisor of the warps shares them, and the
+    others hold copies.
 
     For wgmma `warps` counts warpgroups: axis warp has 4 * wm * wn warps, those of a warpgroup
     fastest. For the m8n8k4 of f16, four products at once, the tile is (rows, columns, 4), exactly
@@ -32,7 +36,7 @@ def tile_layout(
 
     Of metadata (e) every lane holds what those that selector 0 names must.
 
-    Errors where the shape is no multiple of what the warps' instructions cover.
+    Errors where the shape is no multiple of the instruction's.
     """
     held = instruction.operand(operand)
     if operand not in _DIMENSIONS or held.layout is None:
@@ -46,22 +50,52 @@ def tile_layout(
         raise FragirError(f"a tile of {instruction.mnemonic} is (rows, columns), not {shape}")
     wm, wn = warps
     rows, cols = shape
+    steps = (
+        _steps(instruction, operand, "rows", rows, held.shape[0]),
+        _steps(instruction, operand, "columns", cols, held.shape[1]),
+    )
     over = {"m": wm, "n": wn, "k": 1}
-    over_rows, over_cols = (over[dimension] for dimension in _DIMENSIONS[operand])
-    block_rows = _share(instruction, operand, "rows", rows, over_rows, held.shape[0])
-    block_cols = _share(instruction, operand, "columns", cols, over_cols, held.shape[1])
+    shares = [
+        sharing(over[dimension], count)
+        for dimension, count in zip(_DIMENSIONS[operand], steps, strict=True)
+    ]
     lane, in_group = _split_lanes(held.layout.axis("lane").modes)
     modes = {"warp": in_group, "lane": lane, "element": held.layout.axis("element").modes}
     tile = Distribution(held.shape, modes)
-    tile.spread("element", block_rows // held.shape[0], 0)
-    tile.spread("element", block_cols // held.shape[1], 1)
+    for dim in (0, 1):
+        tile.spread("element", steps[dim] // shares[dim], dim)
     for dimension, count in zip("mn", warps, strict=True):
         dim = _DIMENSIONS[operand].find(dimension)
-        if dim < 0:
-            tile.copies("warp", count)
-        else:
-            tile.spread("warp", count, dim)
+        share = 1 if dim < 0 else shares[dim]
+        tile.spread("warp", share, dim)
+        tile.copies("warp", count // share)
     return tile.layout(held.layout.dims)
+
+
+def sharing(warps: int, steps: int) -> int:
+    """How many of the warps along a dimension share so many instructions; others hold copies.
+
+    >>> sharing(4, 8), sharing(4, 1), sharing(4, 6)
+    (4, 1, 2)
+    """
+    return gcd(warps, steps)
+
+
+def fitted(warps: tuple[int, int], steps: tuple[int, int]) -> tuple[int, int]:
+    """The warps, along the rows and columns of so many instructions: as they are, or where those
+    are no multiple as many in the way in which most of them share the work.
+
+    >>> fitted((4, 1), (4, 2)), fitted((4, 1), (1, 8)), fitted((2, 2), (1, 1))
+    ((4, 1), (1, 4), (2, 2))
+    """
+    most = warps[0] * warps[1]
+    ways = [(m, most // m) for m in range(1, most + 1) if most % m == 0]
+    ways.sort(key=lambda way: way != warps)
+
+    def at_work(way: tuple[int, int]) -> int:
+        return sharing(way[0], steps[0]) * sharing(way[1], steps[1])
+
+    return max(ways, key=at_work)
 
 
 def _split_lanes(modes: tuple[Mode, ...]) -> tuple[tuple[Mode, ...], tuple[Mode, ...]]:
@@ -73,18 +107,15 @@ def _split_lanes(modes: tuple[Mode, ...]) -> tuple[tuple[Mode, ...], tuple[Mode,
     return modes[:inner], modes[inner:]
 
 
-def _share(
-    instruction: Instruction, operand: str, what: str, size: int, over: int, step: int
-) -> int:
-    """What one warp owns of `size` rows or columns; an error where it does not come out even."""
-    if size <= 0 or over <= 0 or size % (over * step):
-        each = f"{over} x {step}" if over != 1 else f"{step}"
+def _steps(instruction: Instruction, operand: str, what: str, size: int, step: int) -> int:
+    """How many instructions cover `size` rows or columns; an error where they do not evenly."""
+    if size <= 0 or size % step:
         raise FragirError(
-            f"{size} {what} of operand {operand} are no multiple of {each}, "
+            f"{size} {what} of operand {operand} are no multiple of {step}, "
             f"what {instruction.mnemonic} covers",
-            hint="pad the tile, or take fewer warps or another instruction",
+            hint="pad the tile, or take another instruction",
         )
-    return size // over
+    return size // step
 
 
 def _products(

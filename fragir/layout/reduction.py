@@ -22,6 +22,7 @@ from fragir.layout.arguments import takes
 from fragir.layout.f2 import independent
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, default_dims
+from fragir.layout.replicas import overlaps
 from fragir.layout.reshaping import sublayout
 
 ELEMENT, LANE, WARP = "element", "lane", "warp"
@@ -77,7 +78,8 @@ def spread(layout: Layout, dim: str) -> Spread | None:
     """How the elements along a dimension are spread; None where that is no matter of digits.
 
     So where a digit moves along another dimension too, under a predicate, and where a lane has what
-    another has too, but elsewhere.
+    another has too, but elsewhere. Unless that is so because parts overlap: some elements then are
+    counted several times (`fragir.layout.replicas.overlaps`).
     """
     at = layout.dims.index(dim)
     if layout.where or any(_is_mixed(m, at) for axis in layout.axes for m in axis.modes):
@@ -95,7 +97,9 @@ def spread(layout: Layout, dim: str) -> Spread | None:
         name: prod(mode.size for mode in found.get(name, ()) if mode.step[at])
         for name in (ELEMENT, WARP)
     }
-    if along[ELEMENT] * along[WARP] << len(masks) != layout.shape[at]:
+    if along[ELEMENT] * along[WARP] << len(masks) != layout.shape[at] and all(
+        overlap.dim != at for overlap in overlaps(layout)
+    ):
         return None
     return Spread(along[ELEMENT], tuple(masks), along[WARP])
 

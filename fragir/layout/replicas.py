@@ -11,13 +11,14 @@ in a thread, that hold an element, one is told by digits that are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, Condition, LayoutError
+from fragir.layout.modes import WARP, Axis, Condition, LayoutError, Mode
 
 #: In which order digits are kept: what a lane holds itself before what other lanes hold.
 ORDER = ("element", "lane", "warp")
@@ -47,11 +48,104 @@ def first_holders(layout: Layout, threads: int) -> tuple[Condition, ...]:
         held = prod(n - start for n, start in zip(layout.shape, layout.origin, strict=True))
         if points != held:
             raise LayoutError(f"{layout} holds elements several times by sums that are the same.")
+    found += _beyond(layout, threads)
+    return tuple(_merged(sorted(found, key=_in_order)))
+
+
+class Overlap(NamedTuple):
+    """Neighbouring parts of a dimension that hold some elements alike: what a digit moves is
+    shorter than the part it moves.
+
+    Where `outer`, the digit, is not zero, the places `inner` of a part that are below `apart` are
+    held by the part before too.
+    """
+
+    dim: int
+    """The number of the dimension."""
+    inner: Layout
+    """Where in its part an element stands: one dimension."""
+    outer: Layout
+    """The number of the part: one dimension."""
+    apart: int
+
+
+@lru_cache(maxsize=1024)
+def overlaps(layout: Layout) -> tuple[Overlap, ...]:
+    """Where parts of a register layout overlap, as those of `fragir.layout.covering` do.
+
+    None where that is no matter of a digit: of sums of different digits only.
+    """
+    if layout.exclusive or layout.where or layout.offset:
+        return ()
+    found: list[Overlap] = []
+    for dim in range(layout.rank):
+        digits = [
+            (mode.stride[dim], axis.name, number)
+            for axis in layout.axes
+            for number, mode in enumerate(axis.modes)
+            if mode.stride[dim] and mode.size > 1
+        ]
+        below: dict[tuple[str, int], int] = {}
+        extent = 1
+        for stride, name, number in sorted(digits):
+            mode = layout.axis(name).modes[number]
+            if sum(map(bool, mode.stride)) > 1 or stride > extent:
+                return ()
+            if stride < extent:
+                alone = _along(layout, {(name, number): 1})
+                found.append(Overlap(dim, _along(layout, below), alone, extent - stride))
+            below[name, number] = stride
+            extent += stride * (mode.size - 1)
+    return tuple(found)
+
+
+def _along(layout: Layout, strides: Mapping[tuple[str, int], int]) -> Layout:
+    """The digits of some modes, (axis, number), with their strides; the others move nothing."""
+    axes = tuple(
+        Axis(
+            axis.name,
+            tuple(
+                Mode(mode.size, (strides.get((axis.name, number), 0),))
+                for number, mode in enumerate(axis.modes)
+            ),
+        )
+        for axis in layout.axes
+    )
+    return Layout(axes, ("index",))
+
+
+@lru_cache(maxsize=1024)
+def single_holders(
+    layout: Layout, threads: int
+) -> tuple[tuple[Condition, ...], tuple[Overlap, ...]]:
+    """`first_holders`, and where parts overlap: the part before holds what both do.
+
+    Raises LayoutError where elements are held alike for another reason.
+    """
+    parts = overlaps(layout)
+    if not parts:
+        return first_holders(layout, threads), ()
+    found: list[tuple[str, int, int]] = []
+    for axis in layout.axes:
+        place = 1
+        for mode in axis.modes:
+            if mode.size > 1 and not any(mode.stride):
+                found.append((axis.name, place, mode.size))
+            place *= mode.size
+    found += _beyond(layout, threads)
+    return tuple(_merged(sorted(found, key=_in_order))), parts
+
+
+def _beyond(layout: Layout, threads: int) -> Iterator[tuple[str, int, int]]:
+    """The digits of lanes and warps that a layout does not have."""
     for axis, extent in (("lane", WARP), ("warp", threads // WARP)):
         size = layout.size(axis) if axis in layout.names else 1
         if size < extent:
-            found.append((axis, size, -(-extent // size)))
-    return tuple(_merged(sorted(found, key=lambda f: (ORDER.index(f[0]), f[1]))))
+            yield axis, size, -(-extent // size)
+
+
+def _in_order(digit: tuple[str, int, int]) -> tuple[int, int]:
+    return ORDER.index(digit[0]), digit[1]
 
 
 def _is_pinned(layout: Layout, axis: str, place: int) -> bool:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.narrow import is_vector
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
-from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
+from fragir.passes.lowering.matrix import MatrixAccess, has_ldmatrix, has_stmatrix
 from fragir.passes.lowering.memory import ACCESS_BITS, alignment, inside
 from fragir.passes.lowering.places import TilePlaces
 
@@ -61,11 +61,12 @@ class TileAccess(TilePlaces):
 
     def load(self) -> list[SSAValue]:
         """The tile as one vector a chunk."""
-        loaded = MatrixAccess(self).load()
+        matrices = has_ldmatrix(self.target)
+        loaded = MatrixAccess(self).load() if matrices else None
         if loaded is None and self.memory.bits == 8 and self.memory.layout is not None:
             from fragir.passes.lowering.byte_matrices import ByteMatrices  # few programs need it
 
-            loaded = ByteMatrices(self).load()
+            loaded = ByteMatrices(self).load() if matrices else None
             if loaded is None:
                 from fragir.passes.lowering.byte_pairs import BytePairs
 

@@ -243,6 +243,14 @@ class Arithmetic(Placement):
             return p
         return self._binary(arith.AndIOp, p, q, None, commutes=True)
 
+    def either(self, p: Predicate, q: Predicate) -> Predicate:
+        """p or q."""
+        if isinstance(p, bool):
+            return True if p else q
+        if isinstance(q, bool):
+            return True if q else p
+        return self._binary(arith.OrIOp, p, q, None, commutes=True)
+
     def predicate(self, p: Predicate) -> SSAValue | None:
         """A predicate for an operation's `if`: None where it always holds."""
         if p is True:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i32
+from xdsl.ir import Attribute, Block, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import is_predicate
-from fragir.dialects.frag.combinations import COMBINATIONS, FLOATS, PLACES
+from fragir.dialects.frag.combinations import COMBINATIONS, FLOATS, PLACES, neutral
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.elementwise import cast_op, clone_region
 from fragir.passes.lowering.lane_builder import REGISTER, Lanes
@@ -28,6 +28,11 @@ class Combining:
     def __init__(self, lanes: Lanes, kind: str, element: str):
         self.lanes, self.kind, self.element = lanes, kind, element
         self.ar = lanes.arithmetic
+
+    @property
+    def once(self) -> bool:
+        """Whether an element must not be combined twice: of sums, not of the largest."""
+        return self.kind in ("", "add", "mul", "xor")
 
     def __call__(self, first: Part, second: Part, *, in_order: bool = False) -> Part:
         """Two of them; `in_order` says that the places of the first are before the second's."""
@@ -49,6 +54,22 @@ class Combining:
     def selected(self, condition: SSAValue, first: Part, second: Part) -> Part:
         """The first where a vector of conditions holds, else the second."""
         return tuple(self._chosen(condition, x, y) for x, y in zip(first, second, strict=True))
+
+    def nothing(self, type_: Attribute, count: int) -> SSAValue:
+        """So many elements of a type that change nothing they are combined with."""
+        number = neutral(self.kind, self.element)
+        if isinstance(type_, AnyFloat):
+            return self.ar.splat(self._constant(FloatAttr(number, type_)), count)
+        signless = IntegerType(ptx.bits(type_))
+        vector = self.ar.splat(self._constant(IntegerAttr(int(number), signless)), count)
+        if type_ == signless:
+            return vector
+        wanted = ptx.vector_type(type_, count)
+        key = ("cast", vector, wanted)
+        return self.ar.pure(key, (vector,), lambda: ptx.BitcastOp(vector, wanted))
+
+    def _constant(self, attribute: FloatAttr[AnyFloat] | IntegerAttr[IntegerType]) -> SSAValue:
+        return self.ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
 
     def vector(self, scalars: Sequence[SSAValue]) -> SSAValue:
         """Scalars as one vector."""

@@ -25,6 +25,7 @@ from fragir.passes.lowering.copies import has_cp_async
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.role_registers import RESIDENT, check_shared_out
 from fragir.passes.lowering.state import LoweringState
+from fragir.passes.remarks import REMARKS
 from fragir.plugins import package_of
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class FunctionLowering:
         lowered.attributes.update(self.state.attributes)
         if BLOCKS_PER_SM in self.function.attributes:
             lowered.attributes[RESIDENT] = IntegerAttr(self._resident(), i64)
-        remarks = [*frag.sizes_of(self.function.attributes.get("frag.remarks"))]
+        remarks = [*frag.sizes_of(self.function.attributes.get(REMARKS))]
         remarks += self.state.remarks
         if remarks:
             lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, remarks))

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed, rows_layout
 from fragir.errors import FragirError
-from fragir.layout.modes import LayoutError
-from fragir.layout.replicas import first_holders
+from fragir.layout.modes import Condition, LayoutError
+from fragir.layout.replicas import Overlap, single_holders
 from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import INDEX, Predicate, Value
 from fragir.passes.lowering.lane_builder import Lanes
@@ -51,10 +51,10 @@ class IndexedAccess(TileAccess):
             for dim, index in enumerate(op.all_indices())
         ]
         self.mask = None if op.mask is None else self._elements(state.tiles[op.mask])
-        self.once = ()
+        self.once, self.apart = tuple[Condition, ...](), tuple[Overlap, ...]()
         if writes:
             try:
-                self.once = first_holders(self.layout, state.threads)
+                self.once, self.apart = single_holders(self.layout, state.threads)
             except LayoutError as error:
                 raise FragirError(error.message, hint="convert the tile before") from error
 
@@ -78,8 +78,9 @@ class IndexedAccess(TileAccess):
 
     @cached_property
     def width(self) -> int:
-        """As of any tile, but a mask of elements is asked for each."""
-        return 1 if self.mask is not None and not self.by_rows else super().width
+        """As of any tile, but a mask of elements, and whether others have it, is asked for each."""
+        alone = self.apart or (self.mask is not None and not self.by_rows)
+        return 1 if alone else super().width
 
     @cached_property
     def numbers(self) -> list[int]:
@@ -137,6 +138,8 @@ class IndexedAccess(TileAccess):
         held = super()._predicate(first)
         if self.once:
             held = self.ar.both(held, self.hardware.holds(self.once, first))
+        if self.apart:
+            held = self.ar.both(held, self.hardware.first(self.apart, first))
         return held if self.mask is None else self.ar.both(held, self.mask[self.numbers[first]])
 
     def condition(self, first: int) -> Predicate:

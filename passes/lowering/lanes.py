@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
 from fragir.layout import Axis, Condition, Layout, Mode
+from fragir.layout.replicas import Overlap
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.position_rules import PositionRule, position_rule
 from fragir.passes.lowering.positions import LaneOffset, position
@@ -92,6 +93,24 @@ class Hardware:
                 held = self.ar.compare("eq", self.ar.rem(digit, condition.modulus), condition.value)
             result = self.ar.both(result, held)
         return result
+
+    def first(self, overlaps: Sequence[Overlap], element: int) -> Predicate:
+        """Whether this thread is the first of those whose parts of a tile overlap in an element."""
+        result: Predicate = True
+        for _, inner, outer, apart in overlaps:
+            place = self.ar.add(self.coordinate(inner, 0).value, _constant(inner, element))
+            number = self.ar.add(self.coordinate(outer, 0).value, _constant(outer, element))
+            alone = self.ar.compare("ult", apart - 1, place)
+            begins = self.ar.compare("eq", number, 0)
+            result = self.ar.both(result, self.ar.either(begins, alone))
+        return result
+
+
+def _constant(layout: Layout, element: int) -> int:
+    """Where the first lane of the first warp has an element."""
+    zeros = dict.fromkeys(layout.names, 0)
+    (place,) = layout(**{**zeros, ELEMENT: element}) or (0,)
+    return place
 
 
 def _extent(axis: str, threads: int) -> int:

@@ -23,6 +23,11 @@ def has_stmatrix(target: str) -> bool:
     return has("stmatrix.sync.aligned.m8n8.x1.shared.b16", target)
 
 
+def has_ldmatrix(target: str) -> bool:
+    """Whether the target has ldmatrix (PTX ISA 9.2, section 9.7.14.5.15)."""
+    return has("ldmatrix.sync.aligned.m8n8.x1.shared.b16", target)
+
+
 class MatrixAccess:
     """A tile in shared memory by 8x8 matrices, where its layout is made of them.
 

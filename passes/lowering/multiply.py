@@ -14,6 +14,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.lane_selected import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
+from fragir.isa.tiling import sharing
 from fragir.layout import Layout
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -186,11 +187,14 @@ def wgmma(
     step = instruction.shape[2]
     packed = instruction.operands["a"].shape[1]  # K of A: half of a sparse product's
     groups_m, groups_n = placement.data.warps
-    rows, cols = tile.rows // groups_m, tile.cols // groups_n
+    shares_m, shares_n = sharing(groups_m, tile.rows // 64), sharing(groups_n, tile.cols // n)
+    rows, cols = tile.rows // shares_m, tile.cols // shares_n
     group = hardware.axis("warp") if hardware.threads > 128 else 0
     group = ar.div(group, 4)
     group_m = ar.rem(group, groups_m) if groups_n > 1 else group
     group_n = ar.div(group, groups_m) if groups_n > 1 else 0
+    if (shares_m, shares_n) != (groups_m, groups_n):  # the others compute the same
+        group_m, group_n = ar.rem(group_m, shares_m), ar.rem(group_n, shares_n)
     b_major: Major = "k" if op.b_transposed is not None else "mn"
     a_major: Major = "k" if op.a_transposed is None else "mn"
     orders = op.orders()

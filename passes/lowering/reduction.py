@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.types import tile_of
 from fragir.layout.reduction import by_warps, exchange, gathered, spread
+from fragir.layout.replicas import Overlap, overlaps
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.combining import Combining, Part
 from fragir.passes.lowering.lane_builder import REGISTER, WARP, Lanes
@@ -43,6 +45,13 @@ class Reduction:
         layout = tile.resolve()
         name = layout.dims[self.along]
         held = spread(layout, name)
+        twice = [overlap for overlap in overlaps(layout) if overlap.dim == self.along]
+        if twice and not self.combining.once:
+            twice = []
+        if twice and self.combining.kind:
+            columns = [self._counted_once(columns[0], tile, twice)]
+        elif twice:
+            held = None
         if held is None:  # every lane gets whole rows
             whole = tile.with_layout(frag.ExplicitLayoutAttr(gathered(layout, name)))
             columns = [
@@ -59,6 +68,21 @@ class Reduction:
         if held.warps > 1:
             part = self._tree(self._of_warps(tile, part, held.warps))
         return [split(self.ar, vector, 1) for vector in part]
+
+    def _counted_once(
+        self, elements: Sequence[SSAValue], tile: frag.TileType, overlaps: Sequence[Overlap]
+    ) -> list[SSAValue]:
+        """The elements, those that another lane has too as what changes nothing."""
+        (nothing,) = split(self.ar, self.combining.nothing(tile.element_type, 1), 1)
+        found: list[SSAValue] = []
+        for number, element in enumerate(elements):
+            mine = self.lanes.state.hardware.first(overlaps, number)
+            if mine is not True:
+                condition = self.ar.predicate(mine)
+                assert condition is not None
+                element = self.lanes.insert(arith.SelectOp(condition, element, nothing)).result
+            found.append(element)
+        return found
 
     def _elements(self) -> list[Attribute]:
         """The types of the elements of every tile."""

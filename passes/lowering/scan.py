@@ -15,13 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.combinations import neutral
 from fragir.dialects.frag.types import tile_of
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.reduction import gathered
@@ -271,20 +268,4 @@ class Scan:
 
     def _nothing(self) -> Part:
         """What changes nothing that it is combined with."""
-        type_ = self.tile.element_type
-        number = neutral(self.combining.kind, self.combining.element)
-        if isinstance(type_, AnyFloat):
-            return (self.ar.splat(self._constant(FloatAttr(number, type_)), self.rows),)
-        signless = IntegerType(ptx.bits(type_))
-        vector = self.ar.splat(self._constant(IntegerAttr(int(number), signless)), self.rows)
-        if type_ == signless:
-            return (vector,)
-        wanted = ptx.vector_type(type_, self.rows)
-        return (
-            self.ar.pure(
-                ("cast", vector, wanted), (vector,), lambda: ptx.BitcastOp(vector, wanted)
-            ),
-        )
-
-    def _constant(self, attribute: FloatAttr[AnyFloat] | IntegerAttr[IntegerType]) -> SSAValue:
-        return self.ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+        return (self.combining.nothing(self.tile.element_type, self.rows),)

@@ -28,14 +28,12 @@ from fragir.dialects.frag.raster import Along
 from fragir.dialects.frag.residence import BLOCKS_PER_SM
 from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.narrow import memref_type
+from fragir.passes.remarks import remark
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.tile_writer import INDEX, Size, TileWriter
 
 if TYPE_CHECKING:
     from fragir.passes.tiling.scaled_sum import ScaledSum
-
-REMARKS = "frag.remarks"
-"""The attribute of a function with what its compilation tells the program's author."""
 
 
 class Gemm(TileWriter):
@@ -69,7 +67,7 @@ class Gemm(TileWriter):
         after = "frag.specialize" if schedule.roles else "frag.prefetch"
         function.attributes[after] = UnitAttr()
         if schedule.remark is not None:
-            function.attributes[REMARKS] = ArrayAttr([StringAttr(schedule.remark)])
+            remark(function, [schedule.remark])
         if schedule.consumers > 1:
             function.attributes["frag.consumers"] = IntegerAttr(schedule.consumers, i64)
         if schedule.cluster > 1:

@@ -35,10 +35,10 @@ func.func @f(%a: memref<16x16xf16>) {
   func.return
 }
 // -----
-// A tile that the warps' fragments do not divide.
-func.func @f(%a: memref<16x16xf16>) {
-  %0 = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16, #frag.mma<m16n8k16.f16, a>>
-  %1 = frag.convert %0 : !frag.tile<16x16xf16, #frag.mma<m16n8k16.f16, a>> -> !frag.tile<16x16xf16, #frag.mma<m16n8k16.f16, a, warps = [2, 1]>>
+// A tile that the instruction's fragments do not divide.
+func.func @f(%a: memref<16x8xf16>) {
+  %0 = frag.load %a[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16, #frag.mma<m16n8k8.f16, a>>
+  %1 = frag.convert %0 : !frag.tile<16x8xf16, #frag.mma<m16n8k8.f16, a>> -> !frag.tile<16x8xf16, #frag.mma<m16n8k16.f16, a, warps = [2, 1]>>
   func.return
 }
 // -----

@@ -23,9 +23,3 @@ func.func @f(%x: f32) {
   %0 = frag.fill %x : !frag.tile<64x64xf32, 5 : i32>
   func.return
 }
-// -----
-// 32 lanes do not divide 5x7, and no instruction gives it a layout.
-func.func @f(%x: f32) {
-  %0 = frag.fill %x : !frag.tile<5x7xf32>
-  func.return
-}

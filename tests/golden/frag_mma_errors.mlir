@@ -108,15 +108,6 @@ func.func @f(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %c: memref<16x8xf32>) 
   func.return
 }
 // -----
-// Warps that do not divide the tile.
-func.func @f(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %c: memref<16x8xf32>) attributes {frag.warps = array<i64: 2, 1>} {
-  %ta = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
-  %tb = frag.load %b[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
-  %tc = frag.load %c[0, 0] : memref<16x8xf32> -> !frag.tile<16x8xf32>
-  %d = frag.mma %ta, %tb, %tc : !frag.tile<16x16xf16>, !frag.tile<16x8xf16>, !frag.tile<16x8xf32> -> !frag.tile<16x8xf32>
-  func.return
-}
-// -----
 // frag.warps is two numbers.
 func.func @f(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %c: memref<16x8xf32>) attributes {frag.warps = array<i64: 2>} {
   %ta = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>

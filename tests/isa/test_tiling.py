@@ -8,7 +8,7 @@ import pytest
 
 from fragir import isa
 from fragir.errors import FragirError
-from fragir.isa.tiling import tile_layout
+from fragir.isa.tiling import fitted, tile_layout
 
 MMA = isa.lookup("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
 WGMMA = isa.find("wgmma", shape=(64, 24, 16), a="bf16", d="f32")
@@ -52,6 +52,31 @@ def test_replication() -> None:
     assert tile_layout(MMA, "b", (32, 64), (4, 2)).replication() == 4
 
 
+@pytest.mark.parametrize(
+    ("shape", "warps", "shares"),
+    [((16, 8), (4, 2), (1, 1)), ((32, 8), (4, 1), (2, 1)), ((48, 24), (2, 2), (1, 1))],
+)
+def test_warps_without_a_part_hold_copies(
+    shape: tuple[int, int], warps: tuple[int, int], shares: tuple[int, int]
+) -> None:
+    """Warp w has the block (w mod wm) mod shares of the rows, and so of the columns."""
+    tile = tile_layout(MMA, "d", shape, warps)
+    assert tile.shape == shape
+    assert tile.replication() == warps[0] * warps[1] // (shares[0] * shares[1])
+    for warp in range(warps[0] * warps[1]):
+        block = (warp % warps[0] % shares[0], warp // warps[0] % shares[1])
+        first = tile(warp=warp, lane=0, element=0)
+        assert first == tuple(b * n // s for b, n, s in zip(block, shape, shares, strict=True))
+
+
+def test_warps_turn_to_where_there_is_work() -> None:
+    assert fitted((4, 1), (4, 2)) == (4, 1)
+    assert fitted((4, 1), (1, 8)) == (1, 4)
+    assert fitted((4, 1), (2, 2)) == (2, 2)
+    assert fitted((2, 2), (1, 1)) == (2, 2)
+    assert fitted((3, 1), (1, 6)) == (1, 3)
+
+
 def test_warpgroups() -> None:
     """Axis warp has the four warps of a warpgroup fastest; lanes are those of one warp."""
     tile = tile_layout(WGMMA, "d", (128, 48), (2, 2))
@@ -70,8 +95,8 @@ def test_warpgroups() -> None:
 def test_what_does_not_fit() -> None:
     with pytest.raises(FragirError, match="24 rows of operand d"):
         tile_layout(MMA, "d", (24, 8))
-    with pytest.raises(FragirError, match=r"16 columns of operand b.*4 x 8"):
-        tile_layout(MMA, "b", (16, 16), (1, 4))
+    with pytest.raises(FragirError, match=r"20 columns of operand b.*no multiple of 8"):
+        tile_layout(MMA, "b", (16, 20), (1, 4))
     with pytest.raises(FragirError, match="has no layout in registers"):
         tile_layout(WGMMA, "b", (16, 24))
 

@@ -269,10 +269,23 @@ def test_what_memory_held(kind: str) -> None:
     assert np.array_equal(m, after)
 
 
-def test_what_memory_held_is_known_to_one_thread() -> None:
-    text = OLD.format(kind="add", expected="").replace("64", "16").replace("i32>{", "i32> {")
-    with pytest.raises(FragirError, match=r"one of the threads that hold an element .* alike"):
-        fragir.compile(text, target="sm_80")
+@pytest.mark.parametrize("shape", [(1,), (16,), (5, 7), (3, 100), (96,)])
+@pytest.mark.parametrize("warps", [(1, 1), (4, 1)])
+def test_what_memory_held_is_told_to_all_that_hold_it(
+    shape: tuple[int, ...], warps: tuple[int, int]
+) -> None:
+    """The ticket of a work queue, and of tiles that the threads do not divide: one takes it."""
+    count = int(np.prod(shape))
+    with fragir.kernel("tickets", warps=warps) as k:
+        counters, held = (k.memory(name, fragir.s32, shape) for name in ("counters", "held"))
+        at = (0,) * len(shape)
+        k.store(k.atomic("add", k.iota(0, shape) + 1, counters, at, old=True), held, at)
+    given, found = np.arange(count, dtype="i4").reshape(shape), np.zeros(shape, "i4")
+    before = given.copy()
+    report = k.compile("sm_80")(given, found, on="emulator", check=True)
+    assert not report.findings
+    assert (found == before).all()
+    assert (given == before + 1 + np.indices(shape)[0]).all()
 
 
 def test_in_shared_memory() -> None:

@@ -26,12 +26,6 @@ def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
             f"{lanes.target} has no atomic {op.kind.data} of {element}",
             hint="cast the tile to f32, and let the memory hold f32",
         )
-    if op.old is not None and access.once:
-        raise FragirError(
-            "what memory held is known to one of the threads that hold an element of "
-            f"{op.tile.type} alike",
-            hint="give the tile a layout without copies, or do without the result",
-        )
     widths = [] if op.old is not None else _widths(word, space, lanes.target)
     width = next((w for w in widths if access.width % w == 0), 1)
     if width > 1:
@@ -60,6 +54,10 @@ def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
         if made.old is not None:
             held.append(made.old)
     if op.old is not None:
+        if access.once or access.apart:
+            from fragir.passes.lowering.told import told_to_all  # few programs need it
+
+            held = told_to_all(lanes, frag.tile_of(op.old), held, access.once, access.apart)
         lanes.bind(op.old, held)
 
 
