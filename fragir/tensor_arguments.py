@@ -79,7 +79,8 @@ def _tensor_map(
 ) -> object:
     """The tensor map of a record, of an array that lies in `memory` as a launcher is given it.
 
-    FragirError, with a way out, for strides that no tensor map has. Of an array without elements
+    FragirError, with a way out, for strides that no tensor map has, and for rows that no store can
+    end with. Of an array without elements
     it is one of zeros: what the kernel reads there is zero, what it writes there is nobody's.
     """
     size = bits // 8
@@ -90,7 +91,13 @@ def _tensor_map(
     if 0 in shape:
         import numpy as np
 
-        memory, shape = np.zeros(UNIT, np.uint8), (1,) * len(shape)
+        memory, shape = np.zeros(UNIT, np.uint8), (*(1,) * (len(shape) - 1), UNIT // size)
+    if record.written and shape[-1] * size % UNIT:
+        raise FragirError(
+            f"{name} has rows of {shape[-1] * size} bytes; the kernel writes it by TMA, which "
+            f"writes multiples of {UNIT}, so what lies behind a row would be overwritten",
+            hint=f"make rows whole multiples of {UNIT} bytes, or store by threads (frag.store)",
+        )
     # the stride of a dimension of one element is nobody's
     row = -(-shape[-1] * size // UNIT) * UNIT
     strides = tuple(

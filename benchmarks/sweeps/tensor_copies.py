@@ -54,7 +54,7 @@ class _Writer:
             self.cols = width
         self.cluster = random.choice([1, 1, 2, 4])
         self.turned = random.random() < 0.2 and not self.swizzle
-        unit = 16 // size
+        self.unit = unit = 16 // size
         self.inner = unit * random.randint(1, 40)
         outer = random.randint(1, 90)
         leading = [random.randint(1, 3) for _ in range(random.choice([0, 0, 0, 1, 2]))]
@@ -98,6 +98,8 @@ class _Writer:
             self.random.randint(-n // 2, extent)
             for n, extent in zip(sizes, self.source, strict=True)
         ]
+        along = -2 if self.turned else -1  # where boxes begin at 16 bytes
+        at[along] -= at[along] % self.unit
         many = self.cluster > 1 and self.random.random() < 0.6
         words = [str(n) for n in at]
         if not many and self.random.random() < 0.5:
@@ -134,7 +136,8 @@ class _Writer:
         if self.turned:
             shape = (-(-shape[0] // unit) * unit, shape[1])
         self.argument(name, self.target, shape)
-        place = "%at" if not adds else str(self.random.choice([0, -2]))
+        outside = -self.unit if self.turned else -2
+        place = "%at" if not adds else str(self.random.choice([0, outside]))
         self.line(
             f"frag.copy tma {'add ' if adds else ''}{self.random.choice(self.buffers)}[] to "
             f"{name}[{place}, 0] : {self.buffer} to {self.target}"

@@ -47,7 +47,8 @@ APART = "frag.apart"
 """The attribute of an operation that touches nothing of global memory that a copy under way does,
 as where each tile is read and written in one turn of a loop: it waits for none."""
 UNIT = 16
-"""Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1)."""
+"""Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1), and so are
+the beginnings of boxes (5.5.3.1) and what is written of a row (docs/copy-engine.md)."""
 
 
 class CopyRequest(Protocol):
@@ -199,6 +200,9 @@ def _check(op: CopyRequest) -> None:
     copy = tensor_copy(op)
     check_inside(op.name, stack, copy.slot, [1] * len(stack), maskable=False)
     check_strides(memory, copy.along)
+    check_column(memory, copy.indices[copy.along])
+    if not copy.to_shared:
+        check_rows(memory, copy.along)
     boxes = copy.boxes()
     if not copy.to_shared and not boxes.exact:
         raise FragirError(
@@ -222,3 +226,30 @@ def check_strides(memory: MemRefType[Attribute], along: int) -> None:
                 hint="pad the rows, or write frag.copy async",
             )
         step = DYNAMIC_INDEX if DYNAMIC_INDEX in (shape[dim], step) else step * shape[dim]
+
+
+def check_column(memory: MemRefType[Attribute], index: object) -> None:
+    """FragirError for an index of the contiguous dimension, known here, at which no box begins."""
+    if isinstance(index, int) and index * element_bits(memory.element_type) % (8 * UNIT):
+        raise at_no_box(memory, f"begins at element {index} of a row")
+
+
+def at_no_box(memory: MemRefType[Attribute], words: str) -> FragirError:
+    """The error of a copy that begins where no box of a tensor map does."""
+    step = 8 * UNIT // element_bits(memory.element_type)
+    return FragirError(
+        f"it {words} of {memory}; a box of a tensor map begins at multiples of {UNIT} bytes, "
+        f"{step} elements",
+        hint="write frag.copy async, or begin at a multiple",
+    )
+
+
+def check_rows(memory: MemRefType[Attribute], along: int) -> None:
+    """FragirError for rows, of a length known here, that end where the copy engine does not."""
+    length, bits = memory.get_shape()[along], element_bits(memory.element_type)
+    if length != DYNAMIC_INDEX and length * bits % (8 * UNIT):
+        raise FragirError(
+            f"rows of {memory} have {length * bits // 8} bytes, and the copy engine writes "
+            f"multiples of {UNIT}: what lies behind a row would be overwritten",
+            hint="store by threads: frag.store",
+        )

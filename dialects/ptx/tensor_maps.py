@@ -59,9 +59,12 @@ class TensorMapRecord(NamedTuple):
     turned: bool = False
     promotion: int = 128
     """Bytes that the L2 cache fetches at least; 0 for what is asked."""
+    written: bool = False
+    """Whether tiles are stored by it: then rows are whole chunks of 16 bytes."""
 
     def attribute(self) -> DictionaryAttr:
         """As an attribute of the program."""
+        written = {"written": IntegerAttr.from_bool(True)} if self.written else {}
         return DictionaryAttr(
             {
                 "array": IntegerAttr(self.array, i64),
@@ -70,6 +73,7 @@ class TensorMapRecord(NamedTuple):
                 "promotion": IntegerAttr(self.promotion, i64),
                 "swizzle": IntegerAttr(self.swizzle, i64),
                 "turned": IntegerAttr.from_bool(self.turned),
+                **written,
             }
         )
 
@@ -100,6 +104,7 @@ def _record(attribute: DictionaryAttr) -> TensorMapRecord:
         cast("StringAttr", data["element"]).data,
         bool(number("turned")),
         number("promotion"),
+        "written" in data,
     )
 
 

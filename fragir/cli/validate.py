@@ -32,6 +32,10 @@ EXAMPLES = (
         "fragir validate --only 'mma*m16n8k16*f16.f16.f32' --cases 8",
     ),
     (
+        "What is only assumed of the copy engine:",
+        "fragir validate --only 'tma-*'",
+    ),
+    (
         "With a report that a later run goes on with:",
         "fragir validate --only 'mma*m8n8k4*f64*' --cases 8 --report probes.json --resume",
     ),
@@ -47,7 +51,7 @@ EXAMPLES = (
     show_default=True,
     help="What runs the probes; a GPU's bits are also compared with the emulator's.",
 )
-@click.option("--only", metavar="PATTERN", help="Only mnemonics like this, as in 'mma*f16*'.")
+@click.option("--only", metavar="PATTERN", help="Only mnemonics or facts like this: 'mma*f16*'.")
 @click.option("--target", metavar="SM", help="On the emulator: this machine, for all of them.")
 @click.option("--cases", type=click.IntRange(1, 10_000), default=32, show_default=True, metavar="N")
 @click.option(
@@ -73,7 +77,8 @@ def main(
 ) -> int | None:
     """Probe instructions on the emulator or a GPU, with products known exactly.
 
-    One-hot and random probes of every mma, wgmma and matrix copy, through the PTX of `fragir emit`.
+    One-hot and random probes of every mma, wgmma and matrix copy, through the PTX of `fragir emit`;
+    then what is only assumed of the machine, as how the copy engine writes the ends of rows.
     """
     if resume and report is None:
         raise click.UsageError("--resume needs --report FILE")
@@ -84,7 +89,9 @@ def main(
     from fragir.validation.sweep import SWEEP
 
     parameters = {"on": place, "only": only, "target": target, "cases": cases}
-    tasks = SWEEP.all_tasks(Plan(seed, None, parameters))
+    facts = _facts(only)
+    only_facts = bool(facts) and only is not None
+    tasks = [] if only_facts else SWEEP.all_tasks(Plan(seed, None, parameters))
     if report is not None:
         refuse_unwritable(report)
     head = _head(place, cases, seed, target)
@@ -94,6 +101,7 @@ def main(
         note(f"{taken} results taken over from {report}")
     try:
         _run(tasks, results, report)
+        _ask(facts, results)
     finally:  # an interrupted run can be resumed
         if report is not None and results.entries:  # one of nothing replaces none
             _save(results, report)
@@ -102,7 +110,30 @@ def main(
         print_json(document)
     else:
         _show(document)
-    return FINDING if document["summary"]["failed"] else None
+    otherwise = any(fact["found"] != fact["assumed"] for fact in results.facts)
+    return FINDING if document["summary"]["failed"] or otherwise else None
+
+
+def _facts(only: str | None) -> list[str]:
+    """The facts of a machine that are asked: all, or those that the pattern names."""
+    from fnmatch import fnmatchcase
+
+    from fragir.validation import facts
+
+    return [name for name in facts.names() if only is None or fnmatchcase(name, only)]
+
+
+def _ask(names: Sequence[str], results: ValidationReport) -> None:
+    """What is only assumed of the machine; a GPU is asked what it can run, each in its process."""
+    from fragir.validation import facts
+
+    if results.head["on"] == "emulator":
+        results.facts = [{"name": n, **facts.asked(n, facts.on_emulator)} for n in names]
+        return
+    target: str = results.head["target"]
+    number = int("".join(filter(str.isdigit, target)))
+    some = [name for name in names if facts.lowest_target(name) <= number]
+    results.facts = [{"name": name, **facts.asked_apart(name, target)} for name in some]
 
 
 def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, Any]:
@@ -191,3 +222,8 @@ def _show(document: dict[str, Any]) -> None:
         f"{summary['instructions']} kernels, {summary['cases']} cases, "
         f"{summary['mismatches']} mismatches, {summary['failed']} kernels failed"
     )
+    if facts := document["facts"]:
+        wrong = [fact for fact in facts if fact["found"] != fact["assumed"]]
+        for fact in wrong:
+            print(f"{fact['name']}: {fact['asks']} {fact['found']} (not: {fact['assumed']})")
+        print(f"{len(facts)} facts of the machine, {len(wrong)} otherwise than assumed")

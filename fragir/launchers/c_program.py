@@ -209,6 +209,9 @@ class _Program:
         yield f"        cuuint32_t box[] = {{{box}}};"
         yield f"        cuuint32_t steps[] = {{{', '.join('1' * rank)}}};"
         yield f"        CUdeviceptr address = {self.names[one.array]};"
+        if one.written:
+            chunks = "return CUDA_ERROR_INVALID_VALUE; /* stores write whole chunks */"
+            yield f"        if (extents[0] * {size} % 16) {chunks}"
         yield f"        CHECK({self.prefix}_fits({rank}, extents, strides, {size}, &address));"
         yield f"        CHECK(cuTensorMapEncodeTiled(&{self.names[one.name]},"
         yield f"            CU_TENSOR_MAP_DATA_TYPE_{one.type}, {rank}, "

@@ -66,6 +66,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
                 "swizzle": one.swizzle,
                 "promotion": one.promotion,
                 "turned": one.turned,
+                "written": one.written,
             }
         case _:
             return {"kind": "pointer", "name": one.name, "bytes": 8}

@@ -56,7 +56,7 @@ class Map:
 
     `box`: elements along each dimension, outermost first; where `turned` the last two dimensions of
     the array are exchanged. `swizzle` and `promotion` are bytes, 0 for none; `type` is the driver's
-    `CU_TENSOR_MAP_DATA_TYPE_...`.
+    `CU_TENSOR_MAP_DATA_TYPE_...`. `written`: tiles are stored by it, in rows of whole 16 bytes.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Map:
     swizzle: int
     promotion: int
     turned: bool
+    written: bool
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
             record.swizzle,
             record.promotion,
             record.turned,
+            record.written,
         )
 
 

@@ -183,7 +183,7 @@ def _given():
 
 def _map(parameter, addresses, sizes):
     """The 128 bytes of a tensor map, aligned to 64."""
-    _, _, array, kind, box, swizzle, promotion, turned = parameter
+    _, _, array, kind, box, swizzle, promotion, turned, written = parameter
     _, _, _, bits, shape, strides, _ = next(p for p in PARAMETERS if p[:2] == ("array", array))
     order = list(range(len(shape)))
     if turned:
@@ -194,6 +194,8 @@ def _map(parameter, addresses, sizes):
     rank = len(order)
     extents = [_number((shape[i],), sizes) for i in order]
     address = addresses[array]
+    if written and 0 not in extents and extents[0] * bits % 128:
+        raise ValueError(f"rows of {{array}} are written by TMA, in whole chunks of 16 bytes")
     if 0 in extents:  # ones, of zeros
         extents, address = [1] * rank, _zeros()
     row = -(-extents[0] * bits // 128) * 16  # the stride of a dimension of one element
@@ -307,6 +309,16 @@ def _parameter(one: Parameter) -> tuple[object, ...]:
         case Map():
             kind = _TYPES[one.type]
             swizzle, promotion = _SWIZZLES[one.swizzle], _PROMOTIONS[one.promotion]
-            return "map", one.name, one.array, kind, one.box, swizzle, promotion, one.turned
+            return (
+                "map",
+                one.name,
+                one.array,
+                kind,
+                one.box,
+                swizzle,
+                promotion,
+                one.turned,
+                one.written,
+            )
         case BareAddress():
             return "pointer", one.name

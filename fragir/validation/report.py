@@ -13,6 +13,7 @@ from fragir.validation.probes import ProbeOutcome
 
 ProbedOn = Literal["emulator", "gpu"]
 Document = dict[str, Any]
+FACT_KEYS = ("name", "asks", "assumed", "found", "words")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class ValidationReport:
     entries: dict[tuple[str, str, str], Document] = field(
         default_factory=dict[tuple[str, str, str], Document]
     )
+    facts: list[Document] = field(default_factory=list[Document])
+    """What was asked of the machine (`fragir.validation.facts`), with `name`."""
 
     def add(self, job: Job, entry: Document) -> None:
         """Enters what `entry_of` has made of a job."""
@@ -97,7 +100,8 @@ class ValidationReport:
             "mismatches": sum(e["mismatches"] for e in entries),
             "failed": sum(bool(e["mismatches"] or e["error"]) for e in entries),
         }
-        return {**self.head, "summary": summary, "instructions": entries}
+        facts = [{key: fact[key] for key in FACT_KEYS} for fact in self.facts]
+        return {**self.head, "summary": summary, "instructions": entries, "facts": facts}
 
     def resume(self, text: str, name: str) -> int:
         """Takes over the entries of an earlier report that were made alike and have no error.

@@ -51,6 +51,10 @@ class Arithmetic(Placement):
         """A number that divides the value, 1 where nothing is known; 0 for 0."""
         return abs(value) if isinstance(value, int) else self._divisor.get(value, 1)
 
+    def parts(self, value: Value) -> tuple[Value, int]:
+        """A value as the sum of another one and a number, as far as that is known."""
+        return (0, value) if isinstance(value, int) else self._sum.get(value, (value, 0))
+
     def assume_divisor(self, value: SSAValue, divisor: int) -> None:
         """Records that a value is a multiple of `divisor`."""
         if divisor > 1:

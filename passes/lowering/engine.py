@@ -142,14 +142,19 @@ class Engine:
     # --- tensor maps --------------------------------------------------------------------------
 
     def tensor_map(self, record: TensorMapRecord, name: str | None) -> SSAValue:
-        """A tensor map as a parameter of the kernel; the same record gives the same."""
-        found = self._maps.get(record)
+        """A tensor map as a parameter of the kernel; the same record gives the same, whether it is
+        for loads or for stores."""
+        key = record._replace(written=False)
+        found = self._maps.get(key)
+        if found is not None and record.written and record not in self.records:
+            self.records[self.records.index(key)] = record
+            self.state.attributes[RECORDS] = record_list(self.records)
         if found is None:
             ar = self.state.ar
             entry = ar.blocks[0]
             found = entry.insert_arg(TensorMapType(), len(entry.args))
             found.name_hint = f"{name or 'arg'}_map"
-            self._maps[record] = found
+            self._maps[key] = found
             self.records.append(record)
             self.state.attributes[RECORDS] = record_list(self.records)
             with ar.at_top():

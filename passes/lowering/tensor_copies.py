@@ -18,7 +18,13 @@ from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.tensor_copies import MatrixCopy, tensor_copy
+from fragir.dialects.frag.tensor_copies import (
+    UNIT,
+    MatrixCopy,
+    at_no_box,
+    check_column,
+    tensor_copy,
+)
 from fragir.dialects.interfaces import LOWERINGS, root_of
 from fragir.dialects.narrow import memref_type
 from fragir.dialects.ptx.tensor_maps import TensorMapRecord
@@ -57,6 +63,7 @@ def copy(lanes: Lanes, op: frag.CopyOp) -> None:
             hint="copy from the argument itself; frag.copy async copies from any memory",
         )
     _map(lanes, found, _boxes(found, op, engine(lanes).blocks))  # fetched ahead of all waits
+    _check_column(lanes, found)
     if not found.to_shared:
         _store(lanes, op, found)
     elif is_of_ring(found.shared):
@@ -250,6 +257,7 @@ def _map(lanes: Lanes, found: MatrixCopy, boxes: BoxCopies) -> SSAValue:
         boxes.swizzle,
         element_name(memref_type(memory.type).element_type),
         found.turned,
+        written=not found.to_shared,
     )
     return engine(lanes).tensor_map(record, memory.name_hint)
 
@@ -281,6 +289,19 @@ def _way(op: frag.CopyOp) -> str:
     if not frag.is_shared(op.target.type):
         return "out" if op.add is None else "added"
     return "ring" if is_of_ring(op.target) else "in"
+
+
+def _check_column(lanes: Lanes, found: MatrixCopy) -> None:
+    """FragirError where a box is known to begin inside of 16 bytes of a row."""
+    type_ = memref_type(found.memory.type)
+    column = lanes.state.indices(found.indices)[found.along]
+    check_column(type_, column)
+    base, rest = lanes.state.ar.parts(column)
+    step = 8 * UNIT // ptx.bits(type_.element_type)
+    if lanes.state.ar.divisor(base) % step == 0 and rest % step:
+        raise at_no_box(
+            type_, f"begins {rest % step} elements behind a multiple of {step} in a row"
+        )
 
 
 def is_of_ring(memory: SSAValue) -> bool:

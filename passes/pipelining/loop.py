@@ -315,11 +315,14 @@ class LoopPipeline:
 
 def _check_maps(groups: Sequence[Group]) -> None:
     """Ends the pass where a tensor map cannot say the memory of a load."""
-    from fragir.dialects.frag.tensor_copies import check_strides, contiguous  # few programs need it
+    from fragir.dialects.frag import tensor_copies  # few programs need it
 
     for load in (load for group in groups for load in group.loads):
+        type_ = memref_type(load.memory.type)
         try:
-            check_strides(memref_type(load.memory.type), contiguous(load.memory))
+            along = tensor_copies.contiguous(load.memory)
+            tensor_copies.check_strides(type_, along)
+            tensor_copies.check_column(type_, load.all_indices()[along])
         except FragirError as error:
             fail(load, f"{error.message}, to be copied by TMA ({error.hint})")
 

@@ -9,12 +9,11 @@ wait for that. What lies outside of the matrix the engine leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import gcd
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, UnitAttr
+from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
@@ -22,8 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.enclosing import is_rare
-from fragir.dialects.frag.promises import promises_of, size_names
-from fragir.dialects.frag.tensor_copies import APART, UNIT, contiguous
+from fragir.dialects.frag.tensor_copies import APART, contiguous
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.passes.dead_memory import bytes_of_type
@@ -31,6 +29,7 @@ from fragir.passes.limits import ALIGNED, aligned
 from fragir.passes.pipelining.insertion import put
 from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 from fragir.passes.specializing.additions import ADDS, as_atomics, as_stores
+from fragir.passes.specializing.multiples import Multiples
 from fragir.passes.specializing.pieces import chain_of, cut
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
@@ -67,7 +66,7 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     if not any(op.tma is not None for op in copies):
         return
     as_stores(function)
-    known = _Multiples(function, copies)
+    known = Multiples(function, copies)
     stores = [op for op in function.walk() if isinstance(op, frag.StoreOp)]
     found = [_Outgoing(op, _old(op)) for op in stores if _may_leave(op, known)]
     room = (machine(target).shared - _taken(function)) // (max(1, len(found)) * roles)
@@ -189,34 +188,9 @@ def _divert(store: frag.StoreOp, memory: SSAValue) -> None:
 # --- which stores -----------------------------------------------------------------------------
 
 
-class _Multiples:
-    """What sizes known at run time are multiples of: as promised, or as maps of tensors demand."""
-
-    def __init__(self, function: func.FuncOp, copies: Sequence[frag.CopyOp]):
-        self.function = function
-        self._known = dict(promises_of(function))
-        for memory in dict.fromkeys(op.source for op in copies if op.tma is not None):
-            if not isinstance(memory, BlockArgument) or memory.block is not function.body.block:
-                continue
-            names, strides = size_names(function, memory.index)
-            unit = UNIT * 8 // element_bits(memref_type(memory.type).element_type)
-            for name in names[-1:] if strides is None else strides[-2:-1]:
-                if isinstance(name, str):
-                    old = self._known.get(name, 1)
-                    self._known[name] = old * unit // gcd(old, unit)
-
-    def pitch_fits(self, memory: BlockArgument) -> bool:
-        """Whether rows of memory begin at multiples of 16 bytes."""
-        names, strides = size_names(self.function, memory.index)
-        bits = element_bits(memref_type(memory.type).element_type)
-        steps = names[-1:] if strides is None else strides[:-1]
-        numbers = [self._known.get(s, 1) if isinstance(s, str) else s for s in steps]
-        return DYNAMIC_INDEX not in numbers and all(n * bits % (8 * UNIT) == 0 for n in numbers)
-
-
-def _may_leave(store: frag.StoreOp, known: _Multiples) -> bool:
-    """Whether a store writes a matrix to rows that a tensor map takes. What is seldom stored is
-    not worth shared memory."""
+def _may_leave(store: frag.StoreOp, known: Multiples) -> bool:
+    """Whether a store writes a matrix to rows that the copy engine writes, and no more than them.
+    What is seldom stored is not worth shared memory."""
     memory, tile = store.memory, frag.tile_of(store.tile)
     type_ = memref_type(memory.type)
     if not isinstance(memory, BlockArgument) or memory.block is not known.function.body.block:
@@ -230,7 +204,7 @@ def _may_leave(store: frag.StoreOp, known: _Multiples) -> bool:
             return False
     except FragirError:
         return False
-    return known.pitch_fits(memory)
+    return known.rows_fit(memory) and known.begins_at_unit(memory, store.all_indices()[-1])
 
 
 def _is_old(load: frag.LoadOp, store: frag.StoreOp) -> bool:

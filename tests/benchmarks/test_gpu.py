@@ -16,9 +16,8 @@ import pytest
 
 import fragir
 from benchmarks import gemm_cases
-from benchmarks.gpu import build, device, facts, probes, rehearse, report, stand_in, steps
+from benchmarks.gpu import build, device, probes, rehearse, report, stand_in, steps
 from benchmarks.gpu.kit import Kit
-from fragir.errors import FragirError
 from fragir.toolchain import driver, gpu_arguments, ptxas
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +67,7 @@ def test_a_rehearsal(kit: Path, tmp_path: Path) -> None:
     assert set(run.head["steps"]) == set(STEPS)
     text = report.page_of(run)
     assert "* 20 of 20 kernels of instructions" in text
-    assert "* 5 of 5 facts of the machine are as assumed." in text
+    assert "* 7 of 7 facts of the machine are as assumed." in text
     with pytest.raises(SystemExit, match="a rehearsal's: no hardware has said this"):
         report.take(tmp_path / "killed", tmp_path / "results")
     # a vector has the inputs and both results
@@ -160,35 +159,6 @@ def test_probes_reach_every_instruction() -> None:
         int(n) for n in re.findall(r"m64n(\d+)k16", " ".join(j.instruction.mnemonic for j in first))
     }
     assert widths == set(range(8, 257, 8))
-
-
-@pytest.mark.parametrize("name", facts.units(Kit(ROOT)))
-def test_facts(name: str) -> None:
-    """ptxas takes each, the emulator assumes what the file says, and answers differ."""
-    fact, ptx = facts.read(name)
-    assert ptxas.assemble(ptx, "sm_90a").warnings == []
-    assert facts.asked(name, facts.on_emulator)["found"] == fact["assumed"]
-    size = fact["arguments"][fact["result"]]["bytes"]
-    texts = [answer for answer in fact["answers"].values() if answer != "trap"]
-    held = [facts.spelt(*answer) for answer in texts]
-    assert all(len(one) == size for one in held)
-    assert len({one.tobytes() for one in held}) == len(held)
-    assert fact["assumed"] in fact["answers"]
-
-
-def does_nothing(*_: object) -> None:
-    pass
-
-
-def test_what_a_fact_says_otherwise() -> None:
-    def traps(*_: object) -> None:
-        raise FragirError("the GPU failed")
-
-    name = "tma-store-inner-coordinate"
-    assert facts.asked(name, traps)["found"] == "the kernel traps"
-    found = facts.asked(name, does_nothing)
-    assert found["found"] == "something else"
-    assert facts.spelt("17*3 6..9", 2).tolist() == [17, 17, 17, 6, 7, 8] * 2
 
 
 # The stand-in ------------------------------------------------------------------------------------

@@ -34,11 +34,19 @@ MASKED = "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd2], [%r3], 32,
 
 
 def kinds(
-    write: str, copy: str = TENSOR, *, column: int = 0, mask: str = "0", **options: Any
+    write: str,
+    copy: str = TENSOR,
+    *,
+    column: int = 0,
+    mask: str = "0",
+    width: int | None = None,
+    **options: Any,
 ) -> list[str]:
     """What is found where lanes have written a part of a buffer of four rows of 64 bytes."""
     ptx = KERNEL.format(write=write, copy=copy, column=column, mask=mask)
     target = np.zeros((4, 12), np.float32)
+    if width is not None:
+        options = {**options, "shape": (4, width), "strides": (48, 4), "kind": "f32"}
     out = np.zeros(64, np.uint8)
     maps = TensorMap(target, (4, 16), **options)
     report = run(ptx, "k", block=(32,), arguments=[maps, out], check=True)
@@ -64,14 +72,16 @@ def test_columns_outside_the_array_need_no_value(swizzle: int) -> None:
 
 
 def test_within_one_chunk_of_16_bytes() -> None:
-    """From column 2 on ten columns are inside: half of a chunk."""
-    assert kinds(INSIDE.format(count=5, swizzle=""), column=2) == []
-    assert kinds(INSIDE.format(count=4, swizzle=""), column=2) == ["uninitialised"]
+    """Ten columns are inside, half of a chunk: what the machine writes behind them is told, and
+    need not have a value."""
+    five, four = (INSIDE.format(count=n, swizzle="") for n in (5, 4))
+    assert kinds(five, width=10) == ["out-of-bounds"]
+    assert sorted(kinds(four, width=10)) == ["out-of-bounds", "uninitialised"]
 
 
 def test_a_box_that_lies_outside() -> None:
     assert kinds("", column=12) == []
-    assert kinds("", column=11) == ["uninitialised"]
+    assert kinds("", column=8) == ["uninitialised"]
 
 
 def test_bytes_that_a_mask_leaves_out() -> None:

@@ -100,7 +100,7 @@ def test_packed_types(kind: str, data: int, room: int) -> None:
     assert (got[:2, :, :data] == wanted).all()
     assert not got[2:].any()
     odd = load.replace("128, 6", "1, 6")
-    with pytest.raises(EmulationError, match="the first coordinate"):
+    with pytest.raises(EmulationError, match="the innermost coordinate is 1, "):
         go(kernel(odd, size, rows * groups * data), size, the_map)
 
 

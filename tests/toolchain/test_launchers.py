@@ -281,7 +281,7 @@ func.func @add(%a: {ROWS} {SIZES_OF}, %c: {TURNED} {SIZES_OF}) attributes {{
 
 
 @NEEDS
-@pytest.mark.parametrize(("m", "n"), [(200, 130), (1, 8), (0, 64)])
+@pytest.mark.parametrize(("m", "n"), [(200, 130), (8, 1), (0, 64)])
 def test_tensor_maps_and_clusters(
     m: int, n: int, tmp_path: Path, stand_in: Path, make: Callable[..., Any]
 ) -> None:

@@ -23,6 +23,7 @@ CHECK = (
     ("register_pool", "RegisterPool"),
     ("extents", "Extents"),
     ("tensor_maps", "TensorMaps"),
+    ("row_ends", "RowEnds"),
 )
 #: `fragments=True`.
 FRAGMENTS = (("fragments.fragments", "Fragments"),)

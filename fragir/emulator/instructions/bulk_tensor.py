@@ -19,8 +19,8 @@ from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
-from fragir.emulator.machine.tensor_map_fields import MapFields, read
-from fragir.emulator.machine.transfers import Region, Transfer
+from fragir.emulator.machine.tensor_map_fields import CHUNK, MapFields, read
+from fragir.emulator.machine.transfers import Region, RowOverrun, Transfer
 from fragir.emulator.numbers.types import I64, UINT, distinct
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
@@ -168,13 +168,11 @@ def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
             word = -1
             if signals is not None:
                 word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
-            cells, inside = _cells(
-                memory,
-                fields,
-                form,
-                [int(c[index]) for c in corners],
-                [int(o[index]) for o in offsets],
-            )
+            corner, offset = ([int(row[index]) for row in rows_] for rows_ in (corners, offsets))
+            reason = fields.why_not_at(corner[0])
+            if reason is not None:
+                raise AccessFault(reason, int(maps[index]), 0, "misaligned")
+            cells, inside = _cells(memory, fields, form, corner, offset)
         except AccessFault as fault:
             fault.index = index
             raise
@@ -190,8 +188,11 @@ def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
                 _load(machine, fields, cells, inside, to, signal, int(lane), size, region)
                 region = None  # of a multicast the first copy stands for all
             continue
-        act = partial(_store, machine, fields, cells, inside, start, function)
         chunks, exact = _read(fields, inside, start)
+        overrun = None
+        if (wide := fields.in_chunks()) is not None and inside.any():
+            cells, inside, overrun = _to_chunks(memory, wide, form, corner, offset, inside)
+        act = partial(_store, machine, fields, cells, inside, start, function)
         machine.report.statistics.stored["global"] += size
         machine.engine.transfer(
             Transfer(
@@ -204,6 +205,7 @@ def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
                 size=size,
                 exact=exact,
                 region=Region(cells[inside], fields.unit.bytes),
+                overrun=overrun,
             )
         )
 
@@ -222,13 +224,7 @@ def _cells(
     memory: DeviceMemory, fields: MapFields, form: TensorCopy, corner: list[int], offsets: list[int]
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
     """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
-    if form.mode == "rows":
-        address, inside = fields.rows(corner)
-    elif form.mode == "im2col":
-        address, inside = fields.pixels(corner, offsets or [0] * (form.rank - 2))
-    else:
-        address, inside = fields.tile(corner)
-    address, inside = address.ravel(), inside.ravel()
+    address, inside = _units(fields, form, corner, offsets)
     unit = fields.unit.bytes
     size = unit if unit in UINT else 4
     if inside.any():
@@ -236,6 +232,42 @@ def _cells(
         memory.locate_global(some, size)
         memory.locate_global(some + np.uint64(unit - size), size)
     return np.where(inside, address - GLOBAL_BASE, 0), inside
+
+
+def _units(
+    fields: MapFields, form: TensorCopy, corner: list[int], offsets: list[int]
+) -> tuple[I64, npt.NDArray[np.bool_]]:
+    """(generic addresses, which are inside the array) of a tile's units, flat."""
+    if form.mode == "rows":
+        address, inside = fields.rows(corner)
+    elif form.mode == "im2col":
+        address, inside = fields.pixels(corner, offsets or [0] * (form.rank - 2))
+    else:
+        address, inside = fields.tile(corner)
+    return address.ravel(), inside.ravel()
+
+
+def _to_chunks(
+    memory: DeviceMemory,
+    wide: MapFields,
+    form: TensorCopy,
+    corner: list[int],
+    offsets: list[int],
+    inside: npt.NDArray[np.bool_],
+) -> tuple[I64, npt.NDArray[np.bool_], RowOverrun | None]:
+    """What a store writes where rows end within a chunk: positions, which units, what is not the
+    array's. Of what lies behind the buffer nothing is written here."""
+    address, written = _units(wide, form, corner, offsets)
+    cells = np.where(written, address - GLOBAL_BASE, 0)
+    behind = written & ~inside
+    if not behind.any():
+        return cells, inside, None
+    begin, end = memory.place_at(int(cells[inside][0]))
+    lost = behind & ((cells < begin) | (cells + wide.unit.bytes > end))
+    owned = behind & ~lost
+    first = int(cells[owned if owned.any() else behind].min())
+    size = int(-first % CHUNK)
+    return cells, written & ~lost, RowOverrun(first, size, bool(owned.any()))
 
 
 def _reduction(fields: MapFields, word: str | None) -> Function | None:

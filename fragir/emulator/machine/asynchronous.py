@@ -13,6 +13,7 @@ import numpy as np
 
 from fragir.emulator.machine.lanes import LANES, Mask, is_slice
 from fragir.emulator.machine.mbarriers import update
+from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
 from fragir.emulator.numbers.types import I64, Bools
@@ -150,7 +151,11 @@ class AsyncEngine:
     def transfer(self, transfer: Transfer) -> None:
         memory = self.machine.memory
         if transfer.into is not None and memory.poisoned:
-            memory.check_poison(memory.shared, transfer.into, transfer.grain)
+            try:
+                memory.check_poison(memory.shared, transfer.into, transfer.grain)
+            except AccessFault as fault:  # `into` are the pieces of one lane's copy
+                fault.lane = int(transfer.lanes[0])
+                raise
         for hook in self.machine.hooks:
             hook.on_transfer_issue(transfer)
         if self.machine.retires_now():

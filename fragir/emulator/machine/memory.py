@@ -40,11 +40,15 @@ _REST = {size: np.array(size - 1, np.uint64) for size in (2, 4, 8, 16, 32)}
 
 
 class AccessFault(Exception):
-    """One lane's address cannot be accessed. `index` counts the lanes handed in (flat)."""
+    """One lane's address cannot be accessed. `index` counts the lanes handed in (flat).
+
+    `lane`: which lane of the machine it is, where what was handed in are not lanes.
+    """
 
     def __init__(self, reason: str, address: int, index: int, kind: str = "stopped") -> None:
         super().__init__(reason)
         self.reason, self.address, self.index, self.kind = reason, address, index, kind
+        self.lane: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

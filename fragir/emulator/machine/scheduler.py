@@ -375,11 +375,15 @@ class Scheduler:
         if hasattr(fault, "sel"):
             sel = getattr(fault, "sel")
         warps = np.arange(self.machine.warps)[sel]
-        if used is None:
+        if fault.lane is not None:
+            warp, lane = divmod(fault.lane, 32)
+        elif used is None:
             which, lane = divmod(fault.index, 32)
+            warp = int(warps[which])
         else:
             which, lane = (int(x) for x in np.argwhere(used)[fault.index])
-        block, local = self.machine.place(int(warps[which]))
+            warp = int(warps[which])
+        block, local = self.machine.place(warp)
         ins = self.program.code[position].ins
         message = (
             f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local} lane {lane}, "

@@ -136,7 +136,7 @@ class TensorMap:
             )
         if not 1 <= how.channels <= 256 or not 1 <= how.pixels <= 1024:
             raise EmulationError("an im2col map moves 1 to 256 channels of 1 to 1024 pixels")
-        inner = how.channels * self.array.itemsize
+        inner = how.channels * self.element.bytes // self.element.count
         if inner % 16 or (self.swizzle and inner > self.swizzle):
             raise EmulationError(
                 f"the channels of a pixel are a multiple of 16 bytes, at most the swizzle: {inner}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,15 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
 from fragir.emulator.numbers.types import I64, OOB_NAN, UINT
-from fragir.emulator.report import EmulationError
 
 SIZE = 128  # bytes of a tensor map
 _MAGIC = b"fgtm"
 _HEAD = struct.Struct("<4s8B")
 _BODY = struct.Struct("<Q5I4x4Q5H5Bx6b2H")
 _BODY_AT = 16
+#: Bytes of a row that the copy engine takes or leaves as a whole (docs/copy-engine.md).
+CHUNK = 16
+_PADDED_COLUMNS = 128  # of types with padding in shared memory: where a tile may begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +235,32 @@ class MapFields:
         full += [np.broadcast_to(p[:, None], shape) for p in places]
         return self._at(full)
 
+    def why_not_at(self, coordinate: int) -> str | None:
+        """Why a copy cannot begin at an innermost coordinate: "the address of the bounding Box must
+        also be aligned to 16 bytes" (section 5.5.3.1; of padded types see 9.7.9.27.1.2)."""
+        unit = self.unit
+        step, words = CHUNK * unit.count // unit.bytes, f" ({CHUNK} bytes)"
+        if unit.bytes != unit.room:
+            step, words = _PADDED_COLUMNS, ""
+        if coordinate % step == 0:
+            return None
+        return (
+            f"the innermost coordinate is {coordinate}, of .{unit.name} it is a multiple of "
+            f"{step}{words}; machines stop at others with an illegal instruction"
+        )
+
+    def in_chunks(self) -> MapFields | None:
+        """The array as far as a store writes it: to the end of a row's last chunk.
+
+        None where rows end with a whole chunk.
+        """
+        row = self.sizes[0] // self.unit.count * self.unit.bytes
+        if row % CHUNK == 0 or CHUNK % self.unit.bytes:
+            return None
+        end = -(-row // CHUNK) * CHUNK // self.unit.bytes * self.unit.count
+        return replace(self, sizes=(end, *self.sizes[1:]))
+
     def _first(self, coordinate: int) -> int:
-        if coordinate % self.unit.count:
-            raise EmulationError(
-                f"the first coordinate of a .{self.unit.name} tile is a multiple of "
-                f"{self.unit.count}, not {coordinate}"
-            )
         return coordinate // self.unit.count
 
     def _at(self, index: Sequence[Any]) -> tuple[I64, npt.NDArray[np.bool_]]:

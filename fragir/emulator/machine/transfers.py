@@ -105,6 +105,18 @@ class Region:
         return distinct(starts // unit) * unit, unit
 
 
+@dataclass(frozen=True, slots=True)
+class RowOverrun:
+    """`size` bytes behind the end of each row, the first at `first` (a byte position).
+
+    `owned`: whether some lie in a buffer, not only behind its end.
+    """
+
+    first: int
+    size: int
+    owned: bool
+
+
 @dataclass(slots=True)
 class Transfer:
     """A bulk copy of one lane.
@@ -133,6 +145,7 @@ class Transfer:
     exact: I64 | None = None
     region: Region | None = None
     shares: Region | None = None
+    overrun: RowOverrun | None = None
 
     def note(self, footprint: Footprint | None) -> None:
         """Notes what it reads or writes of global memory."""
