@@ -125,7 +125,7 @@ def test_a_product_with_roles(n: Any, pitch: int | None, by_tma: bool) -> None:
 
 
 def test_what_indices_are_multiples_of() -> None:
-    """As stores ask that may leave by TMA: tiles begin at multiples of their size, groups do not."""
+    """Tiles begin at multiples of their size, groups of rows do not."""
     text = """
     func.func @f(%c: memref<?x512xf16>, %e: memref<?xi32>, %j: index) {
       %c1 = arith.constant 1 : index
@@ -134,7 +134,8 @@ def test_what_indices_are_multiples_of() -> None:
       %a = arith.muli %j, %c64 : index
       %b = arith.addi %a, %c24 : index
       %d = arith.subi %b, %c1 : index
-      frag.for_tiles (%row, %col) within (%g, %end) of (%j, 512) by (64, 32) persistent groups %e : memref<?xi32> {
+      frag.for_tiles (%row, %col) within (%g, %end) of (%j, 512) by (64, 32) persistent
+          groups %e : memref<?xi32> {
         scf.for %i = %c24 to %col step %c64 {
           %n = memref.dim %c, %i : memref<?x512xf16>
           %o = memref.dim %c, %row : memref<?x512xf16>
