@@ -21,11 +21,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from neighbours import PYPTX, TRITON, Worker, worker
 from programs import DYNAMIC_32, MMA_64, ROOT, WGMMA_F16
-from report import Column, Report, Table, arguments, command, machine, present
+from report import Column, Report, Row, Table, arguments, command, machine, present
 
 import fragir
+from fragir.emulator import run
 from fragir.ptx import PtxSyntaxError, parse, write
 from fragir.ptx.shape_cache import forget
 
@@ -130,6 +132,69 @@ def measured(paths: list[Path], options: argparse.Namespace, pyptx: Worker | Non
     return table
 
 
+KERNELS, STEPS = 400, 290
+"""Those of a text of 4 MB, and the statements of one beside what it begins and ends with."""
+
+
+def kernel(number: int, steps: int) -> str:
+    """A kernel that computes something of the thread's number, straight on."""
+    lines = [f"mov.u32 %r{i}, %tid.x;" for i in range(1, 92)]
+    for i in range(steps):
+        to, left, right = f"%r{i % 90 + 1}", f"%r{i * 7 % 90 + 1}", f"%r{i * 3 % 90 + 1}"
+        if i % 4 == 0:
+            lines.append(f"mad.lo.u32 \t{to}, {left}, {number + i}, {right}; // step {i}")
+        else:
+            lines.append(f"add.u32 \t{to}, {left}, {right};")
+        if i % 16 == 5:
+            lines.append(f"mov.b32 \t{{%rs1, %rs2}}, {to};")
+        if i % 50 == 7:
+            lines.append(f"$L{number}_{i}:")
+    body = "\n\t".join(lines)
+    return f"""
+.visible .entry k{number}(
+\t.param .u64 .ptr .global .align 4 k{number}_param_0
+)
+.maxntid 128, 1, 1
+{{
+\t.reg .b16 %rs<3>;
+\t.reg .b32 %r<100>;
+\t.reg .b64 %rd<3>;
+
+\t{body}
+\tld.param.u64 %rd1, [k{number}_param_0];
+\tcvta.to.global.u64 %rd2, %rd1;
+\tst.global.u32 [%rd2], %r5;
+\tret;
+}}
+"""
+
+
+def launches(kernels: int) -> Table:
+    """The first and the second launch out of a large text, beside one of the kernel alone."""
+    head = ".version 8.4\n.target sm_80\n.address_size 64\n"
+    table = Table(
+        "A launch of one kernel of a text, with every check: wall ms",
+        (
+            Column("kernels", "kernels", "d"),
+            Column("bytes", "bytes", ",d"),
+            Column("first", "first", ".1f"),
+            Column("second", "second", ".1f"),
+            Column("more", "second, more than it executes", ".1f"),
+        ),
+        note="Where the text has one kernel, all of it is read.",
+    )
+    for count in (1, kernels):
+        text = head + "".join(kernel(number, STEPS) for number in range(count))
+        row: Row = {"kernels": count, "bytes": len(text)}
+        for name in ("first", "second"):
+            out, start = np.zeros(1, np.uint32), time.perf_counter()
+            found = run(text + " ", "k0", arguments=[out], check=True).statistics
+            row[name] = (time.perf_counter() - start) * 1e3
+            row["more"] = found.decode_seconds * 1e3
+        table.rows.append(row)
+    return table
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("files", nargs="*", type=Path)
@@ -152,7 +217,8 @@ def main() -> None:
         for process in (pyptx, triton):
             if process is not None:
                 process.close()
-    present(Report("ptx-reader", command(options), facts, [table]), options)
+    large = launches(8 if options.quick else KERNELS)
+    present(Report("ptx-reader", command(options), facts, [table, large]), options)
 
 
 if __name__ == "__main__":

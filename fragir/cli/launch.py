@@ -114,11 +114,11 @@ def launch_options(function: F) -> F:
 
 
 def read_module(launch: LaunchOptions) -> Module:
-    """The PTX file as a tree."""
+    """The PTX file as a tree; of its functions are read those that the launch gets to."""
     from fragir.ptx import parse
 
     name = "<stdin>" if launch.ptx == "-" else launch.ptx
-    module = parse(read_text(launch.ptx, "PTX"), name)
+    module = parse(read_text(launch.ptx, "PTX"), name, lazy=True)
     if launch.target is not None:
         _refuse_target(launch.target, module, name)
     return module

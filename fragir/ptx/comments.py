@@ -16,7 +16,9 @@ from fragir.ptx.limits import Refused
 
 @cache
 def _comment() -> re.Pattern[str]:
-    return re.compile(rf"{TERMINALS['STRING']}|({TERMINALS['COMMENT']}|/\*|#)", re.ASCII)
+    """A run of what is no comment, strings too, and then a comment or the end."""
+    other = rf'[^"/#]*+(?:(?:{TERMINALS["STRING"]}|"|/(?![/*]))[^"/#]*+)*+'
+    return re.compile(rf"{other}({TERMINALS['COMMENT']}|/\*|#|\Z)", re.ASCII)
 
 
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -30,9 +32,9 @@ def strip_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
     parts: list[str] = []
     at = 0
     for m in _comment().finditer(text):
-        if m.lastindex is None:  # a string
-            continue
-        comment, begin = m[1], m.start()
+        comment, begin = m[1], m.start(1)
+        if not comment:  # the end
+            break
         if comment == "/*":
             raise Refused("a comment without an end", begin)
         if comment == "#":  # begins no comment: what no terminal takes, so that it stays a fault

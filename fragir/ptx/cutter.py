@@ -7,6 +7,7 @@ from functools import cache as cached
 from typing import NamedTuple
 
 from fragir.ptx.known import TERMINALS
+from fragir.ptx.limits import MAX_DEPTH
 
 
 class Cutter(NamedTuple):
@@ -82,6 +83,18 @@ def cutter(debug: bool) -> Cutter:
     directive = rf"{terminals['FUNCTION_DIRECTIVE']}|{terminals['PRAGMA']}"
     patterns = (statement, item, head, directive)
     return Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in patterns))
+
+
+@cached
+def bodies() -> re.Pattern[str]:
+    """A body from its brace to the one that closes it, as deep as the reader takes blocks.
+
+    Braces and strings are all it looks at. It matches none whose braces or quotes do not match.
+    """
+    string, inner = TERMINALS["STRING"], r"\{[^{}\"]*+\}"
+    for _ in range(MAX_DEPTH):
+        inner = rf"\{{[^{{}}\"]*+(?:(?:{string}|{inner})[^{{}}\"]*+)*+\}}"
+    return re.compile(inner, re.ASCII | re.DOTALL)
 
 
 FLAT = re.compile(r'[^={}";]*+=[ \t\r\n\f\v]*+\{([^][(){}";]*+)\}[ \t\r\n\f\v]*+;')

@@ -8,10 +8,13 @@ give the same trees and refuse the same texts, the second some five times slower
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn, cast
 
-from fragir.errors import FragirError, kind_of
+from fragir.errors import kind_of
 from fragir.ptx import _lark, tree
 from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.constants import check_initial
@@ -34,12 +37,14 @@ from fragir.ptx.cutter import (
     SECTION_NAME,
     SPACE,
     SPACED,
+    bodies,
     cutter_for,
 )
 from fragir.ptx.directives import check_directives
-from fragir.ptx.expected import describe
 from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
 from fragir.ptx.operands import OperandReader
+from fragir.ptx.pointing import PtxSyntaxError as PtxSyntaxError
+from fragir.ptx.pointing import pointing_into
 from fragir.ptx.shape_cache import learnt
 from fragir.ptx.shapes import WordClasses
 from fragir.ptx.tree import Module, Source
@@ -49,15 +54,12 @@ from fragir.ptx.word_classes import BLANKS, Glue, Words
 MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
 
 
-@dataclass
-class PtxSyntaxError(FragirError):
-    """PTX text that cannot be read; `expected` names what could have stood at the place."""
+def parse(text: str, filename: str = "<ptx>", *, cache: bool = True, lazy: bool = False) -> Module:
+    """The syntax tree of a PTX text. Raises PtxSyntaxError, and nothing else, if it has none.
 
-    expected: tuple[str, ...] = ()
-
-
-def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
-    """The syntax tree of a PTX text. Raises PtxSyntaxError, and nothing else, if it has none."""
+    `lazy`: the bodies of functions are read when they are looked at, and what is wrong in one is
+    raised there and then; `characters_read` says how much has been.
+    """
     if not isinstance(cast("object", text), str):
         raise PtxSyntaxError(f"PTX is a str, not {kind_of(text)}")
     text = text.rstrip("\0")  # the end of a C string, which NVRTC's texts are
@@ -68,18 +70,23 @@ def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
             filename,
             hint="set fragir.ptx.reader.MAX_TEXT to take more",
         )
-    try:
+    with pointing_into(source):
         if not cache:
             return _parse_plainly(text, source)
         clean, comments = strip_comments(text)
+        if lazy:  # what is wrong is told as it is where all is read: the first of it
+            with suppress(Unexpected, Refused, _Narrow):
+                return Module(_Reader(source, clean, comments, lazy=True).module(), source)
         try:
-            return Module(_Reader(text, clean, comments).module(), source)
+            return Module(_Reader(source, clean, comments).module(), source)
         except _Narrow:
             return _parse_plainly(text, source)
-    except Unexpected as error:
-        _raise(source, error.at, error.expected)
-    except Refused as error:
-        raise _error(source, error.at, error.message) from None
+
+
+def characters_read(module: Module) -> int:
+    """Those of the bodies that have been read."""
+    bodies = (f.body for f in module.functions if f.body is not None)
+    return sum(b.end - b.at for b in bodies if type(b) is not tree.UnreadBlock)
 
 
 def expand_section(section: tree.Section) -> tree.Section:
@@ -91,13 +98,9 @@ def expand_section(section: tree.Section) -> tree.Section:
     if not isinstance(body, str):
         return section
     source = Source(body, f"<section {section.name}>")
-    try:
+    with pointing_into(source):
         clean, comments = strip_comments(body)
         lines = _lark.parse(clean, "section_body")
-    except Unexpected as error:
-        _raise(source, error.at, error.expected)
-    except Refused as error:
-        raise _error(source, error.at, error.message) from None
     return replace(section, body=place_comments(lines, Comments(body, comments)))
 
 
@@ -129,36 +132,6 @@ def _too_deep(at: int) -> Refused:
     return Refused(f"blocks nested deeper than {MAX_DEPTH}", at)
 
 
-def _error(source: Source, at: int, message: str, expected: tuple[str, ...] = ()) -> PtxSyntaxError:
-    line, col = source.place(at)
-    shown = source.line(line)
-    if len(shown) > 200:  # a window of a very long line
-        begin = max(0, col - 100)
-        shown, col = shown[begin : begin + 200], col - begin
-    shown = "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in shown)
-    error = PtxSyntaxError(message, source.filename, line, col, shown, expected=expected)
-    return error
-
-
-def _raise(source: Source, at: int, terminals: frozenset[str]) -> NoReturn:
-    expected = describe(terminals)
-    text = source.text
-    rest = text[at : at + 60]
-    if not rest:
-        found = "the end of the text"
-    else:
-        word = re.match(r"[\w$%.]+|.", rest, re.ASCII | re.DOTALL)
-        found = repr(word.group()) if word else repr(rest[0])
-    if rest.startswith("/*"):
-        raise _error(source, at, "a comment without an end", ("'*/'",)) from None
-    message = f"unexpected {found}"
-    if expected:
-        message += ", expected " + (
-            expected[0] if len(expected) == 1 else f"{', '.join(expected[:-1])} or {expected[-1]}"
-        )
-    raise _error(source, at, message, expected) from None
-
-
 # ------------------------------------------------------------------ the quick way
 
 
@@ -169,9 +142,13 @@ class _Narrow(Exception):
 class _Reader:
     """One text being read. `clean` is the text with equally long blanks for comments."""
 
-    def __init__(self, text: str, clean: str, comments: list[tuple[int, str]]):
-        self.text = text
+    def __init__(
+        self, source: Source, clean: str, comments: list[tuple[int, str]], lazy: bool = False
+    ):
+        self.source = source
+        self.text = text = source.text
         self.clean = clean
+        self.lazy = lazy
         self.comments = Comments(text, comments)
         self.cutter = cutter_for(clean)
         self.classes = WordClasses(Words(), Glue())
@@ -214,7 +191,7 @@ class _Reader:
                 body = None
                 if clean[end] == "{":
                     comments.before(end, items, alone=True)
-                    body = self.block(end)
+                    body = self.body(end)
                     end = body.end
                 items.append(replace(head, body=body))
                 end += 1
@@ -307,6 +284,30 @@ class _Reader:
         piece = self.clean[begin:end].lstrip(BLANKS)
         begin = end - len(piece)
         return begin, begin + len(piece.rstrip(BLANKS))
+
+    def body(self, brace: int) -> tree.Block:
+        """The body that opens at `brace`, to be read later where that is wanted and it has an end.
+
+        What is wrong with braces and strings is an error at once: there is no saying where the next
+        function begins.
+        """
+        m = bodies().match(self.clean, brace) if self.lazy else None
+        if m is None:
+            return self.block(brace)
+        self.comments.skip(m.end())
+        return tree.UnreadBlock(partial(self.read_later, brace), brace, m.end() - 1)
+
+    def read_later(self, brace: int) -> tuple[tree.Statement, ...]:
+        """The statements of a body that was passed over."""
+        found = self.comments.found
+        with pointing_into(self.source):
+            reader = _Reader(self.source, self.clean, found)
+            reader.comments.index = bisect_left(found, (brace, ""))
+            try:
+                return reader.block(brace).items
+            except _Narrow:
+                whole = _parse_plainly(self.text, self.source)
+        return next(f.body.items for f in whole.functions if f.body and f.body.at == brace)
 
     def block(self, brace: int) -> tree.Block:
         """The block that opens at `brace`."""

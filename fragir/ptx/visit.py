@@ -15,11 +15,12 @@ N = TypeVar("N", bound=Node)
 _TEXT = ("str", "int", "bool", "str | None", "tuple[str, ...]", "Source | None")
 
 # node class -> the fields that hold a node, a tuple of nodes, or None
-NODE_FIELDS: Mapping[type, tuple[str, ...]] = {
+NODE_FIELDS: dict[type, tuple[str, ...]] = {
     cls: tuple(f.name for f in fields(cls) if f.type not in _TEXT)
     for cls in get_args(Node)
     if isinstance(cls, type)
 }
+NODE_FIELDS[tree.UnreadBlock] = NODE_FIELDS[tree.Block]
 
 
 def children(node: Node) -> Iterator[Node]:

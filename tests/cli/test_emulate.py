@@ -49,6 +49,23 @@ def test_launch_and_json(fragir: Fragir, store: Path, in_folder: Path) -> None:
     assert not found[8:].any()
 
 
+@pytest.mark.parametrize("command", ["emulate", "check"])
+def test_a_function_that_cannot_be_read(
+    fragir: Fragir, store: Path, zeros: Path, command: str
+) -> None:
+    """It stops the launches that get to it, at its place."""
+    text = store.read_text() + "\n.visible .entry other() {\n  ret 1 2;\n}\n"
+    Path("two.ptx").write_text(text)
+    result = fragir(
+        command, "two.ptx", "--entry", "store", "--arg", "out:out.npy", "--arg", "u32:5"
+    )
+    assert result.code == 0
+    result = fragir(command, "two.ptx", "--entry", "other")
+    assert result.code == 1
+    line = text[: text.index("ret 1")].count("\n") + 1
+    assert result.err.startswith(f"error: two.ptx:{line}:9: unexpected '2'")
+
+
 def test_input_is_left_alone(fragir: Fragir, store: Path, zeros: Path) -> None:
     before = zeros.read_bytes()
     assert fragir("emulate", "store.ptx", "--arg", "in:out.npy", "--arg", "u32:5").code == 0

@@ -781,3 +781,16 @@ def test_constants_of_a_variable_operand_wrap(kind: str) -> None:
     add = "xor" if kind == "b32" else "add"
     kernel(f"{add}.{kind} %r1, %tid, WARP_SZ-1; st.global.b32 [%out], %r1;", out, block=(1,))
     assert out[0] == 31
+
+
+@pytest.mark.parametrize(
+    ("store", "offset"), [("st.local.u32", 16), ("cvta.local.u64 %rd1, %rd1; st.u32", 20)]
+)
+def test_beyond_local_memory(store: str, offset: int) -> None:
+    """The offset is told, of a generic address too; a lane's memory ends behind its variables."""
+    with pytest.raises(EmulationError, match=f"4 bytes at local offset {offset}; the lane has 16"):
+        kernel(
+            f"mov.u64 %rd1, stack; {store} [%rd1+{offset}], 1;",
+            cells(),
+            registers=BUFFER + " .local .align 4 .b8 stack[16];",
+        )

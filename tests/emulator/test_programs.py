@@ -14,7 +14,7 @@ from fragir.emulator.launch import programs
 from fragir.emulator.launch.launch import PROGRAMS
 from fragir.emulator.launch.programs import Shelf
 from fragir.emulator.program.opcode import Opcode
-from fragir.ptx.reader import parse
+from fragir.ptx.reader import PtxSyntaxError, characters_read, parse
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 #: Adds an argument, a parameter and two variables; `%s` stands for further statements.
@@ -194,7 +194,7 @@ st.global.u32 [%rd1], %r2; ret;
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, bound in (("TEXT", 4000), ("TEXTS", 10_000), ("CODE", 250), ("CODES", 500)):
+    for name, bound in (("TEXTS", 10_000), ("CODES", 500)):
         monkeypatch.setattr(programs, name, bound)
     shelf = Shelf(OPCODES)
     body = "mov.u32 %r1, 1;\n" * 100
@@ -206,8 +206,73 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         module = shelf.module(text)
         assert shelf.module(text) is module
         shelf.give(shelf.take(module, None), None)
-    assert shelf.held == (programs.TEXTS // len(texts[0]), programs.CODES // 102)
-    long = f"{HEAD}// {'x' * programs.TEXT}\n.visible .entry k() {{ ret; }}\n"
-    assert shelf.module(long) is not shelf.module(long)
+    kept = programs.TEXTS // len(texts[0]) + 1  # the newest is read when it is there
+    assert shelf.held == (kept, programs.CODES // 102)
+    long = texts[0] + f"// {'x' * programs.UNREAD * programs.TEXTS}\n"
+    assert shelf.module(long) is shelf.module(long)  # the last one, whatever its size
+    assert shelf.held[0] == 1
+    large = shelf.module(texts[0].replace(body, body * 5))
+    several = [shelf.take(large, None) for _ in range(3)]
+    for program in several:
+        shelf.give(program, None)
+    assert shelf.held[1] == 1
+    assert shelf.take(large, None) in several
     shelf.clear()
     assert shelf.held == (0, 0)
+
+
+# -- large texts -----------------------------------------------------------------------------------
+
+
+def many(count: int) -> str:
+    """Kernels k0, k1, ... that write their number, which f7 and the like add to itself."""
+    return HEAD + "".join(
+        f""".func (.param .b32 out) f{i}(.param .b32 n) {{
+.reg .b32 %r<2>; ld.param.u32 %r1, [n]; add.u32 %r1, %r1, {i}; st.param.b32 [out], %r1; ret; // }}
+}}
+.visible .entry k{i}(.param .u64 p) {{
+.reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .b16 %rs<3>;
+ld.param.u64 %rd1, [p]; mov.b32 {{%rs1, %rs2}}, %r1;
+{{ .param .b32 a; .param .b32 b;
+st.param.b32 [a], {i}; call.uni (b), f{i}, (a); ld.param.b32 %r1, [b]; }}
+st.global.u32 [%rd1], %r1; ret;
+}}
+"""
+        for i in range(count)
+    )
+
+
+def launched(text: str, number: int) -> None:
+    out = np.zeros(1, np.uint32)
+    run(text, f"k{number}", block=(1,), arguments=[out], check=True)
+    assert out[0] == 2 * number
+
+
+def test_a_launch_reads_what_it_gets_to() -> None:
+    """Two of 2,000 functions; and nothing when it comes again."""
+    text = many(1000)
+    bodies = {f.name.text: f.body for f in parse(text).functions}
+    for number, read in ((7, ("k7", "f7")), (7, ("k7", "f7")), (9, ("k7", "f7", "k9", "f9"))):
+        launched(text, number)
+        expected = sum(b.end - b.at for name in read if (b := bodies[name]) is not None)
+        assert characters_read(PROGRAMS.module(text)) == expected
+
+
+def test_what_is_wrong_in_other_functions() -> None:
+    """A launch that does not get there runs; one that does, and who reads all, says where it is."""
+    line = "add.u32 %r1, %r1, 4;"
+    text = many(6)
+    assert text.count(line) == 1
+    wrong = text.replace(line, line[:-1] + " 5;")
+    launched(wrong, 3)
+    errors: list[tuple[str, int | None, int | None]] = []
+    for read in (lambda: launched(wrong, 4), lambda: parse(wrong), lambda: launched(wrong, 4)):
+        with pytest.raises(PtxSyntaxError) as caught:
+            read()
+        errors.append((caught.value.message, caught.value.line, caught.value.col))
+    place = text.index(line) + len(line) - 1
+    at = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place) + 1
+    assert errors[0] == errors[1] == errors[2]
+    assert errors[0][1:] == at
+    with pytest.raises(PtxSyntaxError, match="unexpected the end of the text"):
+        launched(text.rstrip()[:-1], 3)  # there is no saying where that one ends

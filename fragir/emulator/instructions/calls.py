@@ -22,7 +22,7 @@ from fragir.emulator.instructions.call_frames import (
     reserve,
 )
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.machine.externs import EXTERNS, Extern
+from fragir.emulator.machine.externs import EXTERNS, Call, Extern
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT, distinct, where
@@ -337,14 +337,17 @@ class Calls(Handovers):
             values = [f(sel, mask) for f in fetches]
             result = np.zeros(machine.key[sel].shape, UINT[extern.result])
             lanes = np.ones(result.shape, np.bool_) if mask is None else mask
-            ids = machine.lane_ids[sel]
-            for flat, (i, j) in enumerate(np.argwhere(lanes)):
-                lane = int(ids[i, j])
+            call = Call(machine)
+            ids = machine.lane_ids[sel][lanes].tolist()
+            arguments = zip(*(v[lanes].tolist() for v in values), strict=True)
+            answers: list[int] = []
+            for lane, given in zip(ids, arguments, strict=True):
                 try:
-                    result[i, j] = extern.act(machine, lane, [int(v[i, j]) for v in values])
+                    answers.append(extern.act(call, lane, given))
                 except AccessFault as fault:
-                    fault.index = flat
+                    fault.index = len(answers)
                     raise
+            result[lanes] = answers
             if put is not None:
                 put(sel, mask, result)
 

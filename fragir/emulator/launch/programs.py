@@ -3,8 +3,8 @@
 A program holds where a launch has put its variables, so it is lent to one launch at a time, and
 given back by one that has ended well, which then looks at it no more: `Program.unplace` forgets the
 rest. Launches at the same time, of other threads or from within a callback, make their own. What is
-kept is what was used last, up to a size; a row that is added to the table of opcodes, or taken out
-of it, makes all programs new.
+kept is what was used last, up to a size, and the last of all whatever its size; a row that is added
+to the table of opcodes, or taken out of it, makes all programs new.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from fragir.emulator.program.opcode import Opcodes
 from fragir.emulator.program.program import Program
 from fragir.ptx.tree import Module
 
-#: Characters of a text that is kept, and of all of them; with the programs they take some 30 MB.
-TEXT, TEXTS = 1 << 17, 1 << 19
-#: Instructions of a program that is kept, and of all of them.
-CODE, CODES = 1 << 12, 1 << 14
+#: Characters that have been read into trees, of all texts that are kept; with the programs they
+#: take some 30 MB. Those of bodies that nothing has called for take a twentieth.
+TEXTS, UNREAD = 1 << 19, 20
+#: Instructions of the programs that are kept.
+CODES = 1 << 14
 
 
 @dataclass(slots=True)
@@ -39,31 +40,39 @@ class Shelf:
         self._opcodes = opcodes
         self._lock = Lock()
         self._texts: OrderedDict[str, Module] = OrderedDict()
-        self._length = 0  # of the texts together
         self._programs: OrderedDict[tuple[int, str | None], _Kept] = OrderedDict()
         self._size = 0  # instructions of the programs together
         self._version = opcodes.version  # of the table that they were made with
 
     def module(self, text: str) -> Module:
-        """The tree of a PTX text. PtxSyntaxError where it has none."""
+        """The tree of a PTX text, whose bodies are read when a launch gets to them.
+
+        PtxSyntaxError where it has none.
+        """
         from fragir.ptx.reader import parse
 
-        if len(text) > TEXT:
-            return parse(text)
         with self._lock:
             found = self._texts.get(text)
             if found is not None:
                 self._texts.move_to_end(text)
                 return found
-        module = parse(text)
+        module = parse(text, lazy=True)
         with self._lock:
-            if text not in self._texts:
-                self._texts[text] = module
-                self._length += len(text)
-            while self._length > TEXTS:
-                gone, _ = self._texts.popitem(last=False)
-                self._length -= len(gone)
+            module = self._texts.setdefault(text, module)
+            self._trim()
         return module
+
+    def _trim(self) -> None:
+        """Drop the texts that were used longest ago. The newest has not been read yet."""
+        from fragir.ptx.reader import characters_read
+
+        sizes = [characters_read(m) + len(text) // UNREAD for text, m in self._texts.items()]
+        size = sum(sizes)
+        for one in sizes[:-1]:
+            if size <= TEXTS:
+                break
+            self._texts.popitem(last=False)
+            size -= one
 
     def take(self, module: Module, entry: str | None) -> Program:
         """A program that nothing else uses. EmulationError as `Program` has it."""
@@ -78,8 +87,6 @@ class Shelf:
     def give(self, program: Program, entry: str | None) -> None:
         """Take back what was lent for that entry, as it was asked for."""
         size = len(program.code)
-        if size > CODE:
-            return
         program.unplace()
         key = id(program.module), entry
         with self._lock:
@@ -90,9 +97,12 @@ class Shelf:
             self._programs.move_to_end(key)
             kept.idle.append(program)
             self._size += size
-            while self._size > CODES:
+            while self._size > CODES and len(self._programs) > 1:
                 _, gone = self._programs.popitem(last=False)
                 self._size -= gone.size * len(gone.idle)
+            while self._size > CODES and len(kept.idle) > 1:
+                kept.idle.pop()
+                self._size -= size
 
     def _renew(self) -> None:
         """Drop the programs where the table of opcodes is another."""
@@ -112,4 +122,4 @@ class Shelf:
         with self._lock:
             self._texts.clear()
             self._programs.clear()
-            self._length = self._size = 0
+            self._size = 0

@@ -9,27 +9,48 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault
+from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, AccessFault
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
-#: One lane's call: (machine, flat lane, arguments) -> result.
-Act = Callable[["Machine", int, list[int]], int]
 LONGEST = 1 << 16  # bytes of a string
 
 _DIRECTIVE = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"
     r"(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>[diouxXeEfFgGaAcsp%])"
 )
+
+
+class Call:
+    """The lanes' calls of one instruction, made one after the other; none writes strings."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.texts: dict[int, str] = {}  # of strings in global memory, by address
+
+    def text_at(self, lane: int, address: int) -> str:
+        """A string that ends with a zero byte."""
+        found = self.texts.get(address)
+        if found is None:
+            found = _global_text(self.machine, address)
+            if found is None:
+                return _own_text(self.machine, lane, address)
+            self.texts[address] = found
+        return found
+
+
+#: One lane's call: (call, flat lane, arguments) -> result.
+Act = Callable[[Call, int, Sequence[int]], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,9 @@ class Extern:
 def bytes_at(machine: Machine, lane: int, address: int, count: int) -> bytes:
     """Bytes that one lane reads at a generic address. AccessFault where they are not."""
     memory = machine.memory
+    if 0 <= (offset := address - LOCAL_WINDOW) <= memory.local_size - count:  # quickly
+        first = offset + int(memory.local_home[lane // LANES, lane % LANES])
+        return memory.local.bytes[first : first + count].tobytes()
     warp = np.array([lane // LANES])
     mask = np.zeros((1, LANES), np.bool_)
     mask[0, lane % LANES] = True
@@ -58,11 +82,8 @@ def bytes_at(machine: Machine, lane: int, address: int, count: int) -> bytes:
     return bytes(result)
 
 
-def text_at(machine: Machine, lane: int, address: int) -> str:
-    """A string that ends with a zero byte."""
-    found = _global_text(machine, address)
-    if found is not None:
-        return found
+def _own_text(machine: Machine, lane: int, address: int) -> str:
+    """A string in a lane's own memory, or its block's."""
     result = bytearray()
     while len(result) < LONGEST:
         byte = bytes_at(machine, lane, address + len(result), 1)
@@ -83,13 +104,13 @@ def _global_text(machine: Machine, address: int) -> str | None:
 class _Arguments:
     """The buffer of a vprintf, read from its start."""
 
-    def __init__(self, machine: Machine, lane: int, address: int) -> None:
-        self.machine, self.lane, self.address = machine, lane, address
+    def __init__(self, call: Call, lane: int, address: int) -> None:
+        self.call, self.lane, self.address = call, lane, address
         self.at = 0
 
     def take(self, size: int) -> bytes:
         self.at = (self.at + size - 1) // size * size
-        data = bytes_at(self.machine, self.lane, self.address + self.at, size)
+        data = bytes_at(self.call.machine, self.lane, self.address + self.at, size)
         self.at += size
         return data
 
@@ -97,80 +118,131 @@ class _Arguments:
         return int.from_bytes(self.take(size), "little", signed=signed)
 
 
-def formatted(machine: Machine, lane: int, form: str, address: int) -> str:
-    """What printf prints."""
-    arguments = _Arguments(machine, lane, address)
+#: What prints one directive.
+_Shows = Callable[[_Arguments], str]
 
-    def one(match: re.Match[str]) -> str:
-        kind = match["kind"]
-        if kind == "%":
-            return "%"
-        width, precision = match["width"], match["precision"]
-        if width == "*":
-            width = str(arguments.integer(4, True))
-        if precision == "*":
-            precision = str(max(arguments.integer(4, True), 0))
-        flags = match["flags"]
-        if width is not None and width.startswith("-"):
-            flags, width = flags + "-", width[1:]
-        style = f"%{flags}{width or ''}{'' if precision is None else '.' + (precision or '0')}"
-        if kind in "diouxX":
-            size = 8 if match["length"] in ("l", "ll", "j", "z", "t") else 4
-            value = arguments.integer(size, kind in "di")
-            narrow = {"h": 2, "hh": 1}.get(match["length"] or "")
-            if narrow is not None:
-                low = value & ((1 << 8 * narrow) - 1)
-                negative = kind in "di" and low >> (8 * narrow - 1)
-                value = low - (1 << 8 * narrow) if negative else low
-            if kind == "o" and "#" in flags:
-                return (style.replace("#", "") + "s") % f"0{value:o}"
-            if kind in "xX" and "#" in flags and value == 0:
-                style = style.replace("#", "")
-            return (style + {"i": "d", "u": "d"}.get(kind, kind)) % value
-        if kind == "c":
-            return (style + "s") % chr(arguments.integer(4, False) & 0xFF)
-        if kind == "s":
+
+@lru_cache(maxsize=256)
+def _pieces(form: str) -> tuple[tuple[str | _Shows, ...], int]:
+    """A format as texts and what prints its directives, and how many of these there are."""
+    made: list[str | _Shows] = []
+    at = count = 0
+    for match in _DIRECTIVE.finditer(form):
+        made.append(form[at : match.start()])
+        at = match.end()
+        if match["kind"] == "%":
+            made.append("%")
+        else:
+            made.append(_shows(match))
+            count += 1
+    return (*made, form[at:]), count
+
+
+def _shows(match: re.Match[str]) -> _Shows:
+    width, precision = match["width"], match["precision"]
+    if "*" not in (width, precision):
+        return _styled(match["flags"], width, precision, match["length"], match["kind"])
+
+    def one(arguments: _Arguments) -> str:
+        flags, wide, exact = match["flags"], width, precision
+        if wide == "*":
+            wide = str(arguments.integer(4, True))
+        if exact == "*":
+            exact = str(max(arguments.integer(4, True), 0))
+        if wide is not None and wide.startswith("-"):
+            flags, wide = flags + "-", wide[1:]
+        return _styled(flags, wide, exact, match["length"], match["kind"])(arguments)
+
+    return one
+
+
+def _styled(
+    flags: str, width: str | None, precision: str | None, length: str | None, kind: str
+) -> _Shows:
+    """What prints one argument in a style of C's that Python's `%` has too, or nearly."""
+    style = f"%{flags}{width or ''}{'' if precision is None else '.' + (precision or '0')}"
+    as_text = style.split(".")[0] + "s"
+    if kind in "diouxX":
+        return _whole_number(flags, style, length, kind)
+    if kind == "c":
+        return lambda arguments: (style + "s") % chr(arguments.integer(4, False) & 0xFF)
+    if kind == "s":
+
+        def string(arguments: _Arguments) -> str:
             place = arguments.integer(8, False)
-            return (style + "s") % (text_at(machine, lane, place) if place else "(null)")
-        if kind == "p":
+            text = arguments.call.text_at(arguments.lane, place) if place else "(null)"
+            return (style + "s") % text
+
+        return string
+    if kind == "p":
+
+        def pointer(arguments: _Arguments) -> str:
             value = arguments.integer(8, False)
-            return (style.split(".")[0] + "s") % (f"0x{value:x}" if value else "(nil)")
-        (number,) = struct.unpack("<d", arguments.take(8))
+            return as_text % (f"0x{value:x}" if value else "(nil)")
+
+        return pointer
+
+    def number(arguments: _Arguments) -> str:
+        (value,) = _DOUBLE.unpack(arguments.take(8))
         if kind in "aA":
-            text = float(number).hex()
-            return (style.split(".")[0] + "s") % (text.upper() if kind == "A" else text)
-        return (style + kind) % number
+            text = float(value).hex()
+            return as_text % (text.upper() if kind == "A" else text)
+        return (style + kind) % value
 
-    return _DIRECTIVE.sub(one, form)
+    return number
 
 
-def _vprintf(machine: Machine, lane: int, values: list[int]) -> int:
+def _whole_number(flags: str, style: str, length: str | None, kind: str) -> _Shows:
+    size, signed = 8 if length in ("l", "ll", "j", "z", "t") else 4, kind in "di"
+    bits = {"h": 16, "hh": 8}.get(length or "")
+    bare, python = style.replace("#", ""), {"i": "d", "u": "d"}.get(kind, kind)
+
+    def one(arguments: _Arguments) -> str:
+        value = arguments.integer(size, signed)
+        if bits is not None:
+            low = value & ((1 << bits) - 1)
+            value = low - (1 << bits) if signed and low >> (bits - 1) else low
+        if kind == "o" and "#" in flags:
+            return (bare + "s") % f"0{value:o}"
+        if kind in "xX" and "#" in flags and value == 0:
+            return (bare + python) % value
+        return (style + python) % value
+
+    return one
+
+
+_DOUBLE = struct.Struct("<d")
+
+
+def _vprintf(call: Call, lane: int, values: Sequence[int]) -> int:
     place, address = values
-    form = text_at(machine, lane, place)
-    text = formatted(machine, lane, form, address)
+    pieces, count = _pieces(call.text_at(lane, place))
+    arguments = _Arguments(call, lane, address)
+    text = "".join([one if isinstance(one, str) else one(arguments) for one in pieces])
+    machine = call.machine
     machine.report.printed.append(text)
     machine.said[lane] = text
     if machine.output is not None:
         machine.output.write(text)
-    return len(_DIRECTIVE.findall(form.replace("%%", "")))
+    return count
 
 
-def _malloc(machine: Machine, lane: int, values: list[int]) -> int:
-    buffer = machine.memory.heap_take(values[0])
+def _malloc(call: Call, lane: int, values: Sequence[int]) -> int:
+    buffer = call.machine.memory.heap_take(values[0])
     return 0 if buffer is None else buffer.address
 
 
-def _free(machine: Machine, lane: int, values: list[int]) -> int:
+def _free(call: Call, lane: int, values: Sequence[int]) -> int:
     (address,) = values
-    if address and not machine.memory.heap_give(address - GLOBAL_BASE):
+    if address and not call.machine.memory.heap_give(address - GLOBAL_BASE):
         raise AccessFault("free of what malloc has not given, or twice", address, 0)
     return 0
 
 
-def _assertion(machine: Machine, lane: int, values: list[int]) -> int:
+def _assertion(call: Call, lane: int, values: Sequence[int]) -> int:
     message, file, line, function, _ = values
-    words = [text_at(machine, lane, place) if place else "?" for place in (message, file, function)]
-    said = machine.said.get(lane, "").strip()
+    words = [call.text_at(lane, place) if place else "?" for place in (message, file, function)]
+    said = call.machine.said.get(lane, "").strip()
     error = EmulationError(
         f"assertion failed: {words[0]}, {words[1]}:{line}, in {words[2]}"
         + (f"; it has printed: {said}" if said else "")

@@ -302,7 +302,8 @@ class DeviceMemory:
         if at.size and (int(at.max()) + size > self.local_size or int(at.min()) < 0):
             bad = (at + size > self.local_size) | (at < 0)
             index = int(np.flatnonzero(bad)[0])
-            reason = f"{size} bytes at local offset; the lane has {self.local_size}"
+            where = int(at.flat[index])
+            reason = f"{size} bytes at local offset {where}; the lane has {self.local_size}"
             raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
         self._check_alignment(address, size)
         return at + home

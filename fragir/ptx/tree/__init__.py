@@ -63,4 +63,5 @@ from fragir.ptx.tree.statements import Pointer as Pointer
 from fragir.ptx.tree.statements import Pragma as Pragma
 from fragir.ptx.tree.statements import SectionName as SectionName
 from fragir.ptx.tree.statements import Statement as Statement
+from fragir.ptx.tree.statements import UnreadBlock as UnreadBlock
 from fragir.ptx.tree.statements import Variable as Variable

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 from fragir.errors import shortened
 from fragir.ptx.node import Frozen, node, position
 from fragir.ptx.tree.operands import Integer, Name, Operand, Sink, String
@@ -68,6 +71,42 @@ class Block(Frozen):
 
     def __repr__(self) -> str:
         return f"<block of {len(self.items)} statements>"
+
+
+class UnreadBlock(Block):
+    """A body that is read when its items are first asked for, which makes it a `Block`.
+
+    In place of the items it is made with what reads them: a function without parameters, which
+    may raise; then it is asked again the next time.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, read: Callable[[], tuple[Statement, ...]], at: int, end: int) -> None:
+        super().__init__(cast(Any, read), at, end)
+
+    @property
+    def items(self) -> tuple[Statement, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        slot: Any = Block.__dict__["items"]
+        read: Any = slot.__get__(self)
+        if isinstance(read, tuple):  # another thread was quicker
+            return cast("tuple[Statement, ...]", read)
+        made = cast("Callable[[], tuple[Statement, ...]]", read)()
+        slot.__set__(self, made)
+        object.__setattr__(self, "__class__", Block)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and self.items == other.items
+
+    def __hash__(self) -> int:
+        return hash(Block(self.items))
+
+    def __repr__(self) -> str:
+        return f"<block of {self.end - self.at} characters>"
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return Block, (self.items, self.at, self.end)
 
 
 @node
