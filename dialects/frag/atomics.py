@@ -49,12 +49,13 @@ from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutDemand, Threads
 
-_INTEGERS = {"s32": "s32", "u32": "u32"}
-_BITS = {"s32": "b32", "u32": "b32"}
+_ADDED = {"s32": "s32", "u32": "u32", "s64": "u64"}  # two's complement: the sign plays no part
+_INTEGERS = {"s32": "s32", "u32": "u32", "s64": "s64"}
+_BITS = {"s32": "b32", "u32": "b32", "s64": "b64"}
 
 #: Words of `frag.atomic`: by type of element what PTX says behind the operation.
 KINDS: dict[str, dict[str, str]] = {
-    "add": {"f16": "noftz.f16", "bf16": "noftz.bf16", "f32": "f32", "f64": "f64", **_INTEGERS},
+    "add": {"f16": "noftz.f16", "bf16": "noftz.bf16", "f32": "f32", "f64": "f64", **_ADDED},
     "max": _INTEGERS,
     "min": _INTEGERS,
     "and": _BITS,
@@ -197,7 +198,7 @@ class AtomicOp(IRDLOperation, Indexed):
             )
             raise VerifyException(
                 f"frag.atomic: memory of {element} has no atomic {kind}"
-                + (f"; it has {able}" if able else "; cast the tile to f32 or i32")
+                + (f"; it has {able}" if able else "; cast the tile to f32, i32 or i64")
             )
         if (self.expected is not None) != (kind == "cas"):
             raise VerifyException("frag.atomic: `expected` is for cas, which takes it")

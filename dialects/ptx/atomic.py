@@ -27,7 +27,8 @@ INSTRUCTIONS: dict[str, int] = {
        for half in ("f16", "bf16") for pair in ("", "x2")},
     **{f"{word}.{type_}": 32 for word in ("add", "min", "max") for type_ in ("s32", "u32")},
     **{f"{word}.b32": 32 for word in ("and", "or", "xor", "exch", "cas")},
-    "exch.b64": 64,
+    **{f"{word}.b64": 64 for word in ("and", "or", "xor", "exch", "cas")},
+    "add.u64": 64, "min.s64": 64, "max.s64": 64,
 }  # fmt: skip
 
 

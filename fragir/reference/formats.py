@@ -58,7 +58,7 @@ class Integers:
         return f"{'' if self.signed and self.bits >= 8 else 'u'}int{max(8, self.bits)}"
 
     def wrapped(self, values: Array) -> Array:
-        """Any integers modulo 2^bits, as int64."""
+        """Any integers modulo 2^bits, as int64; those of u64 from 2^63 on are negative there."""
         if self.bits == 64:
             return values
         mask = (1 << self.bits) - 1
@@ -101,6 +101,7 @@ INTEGERS: dict[str, Integers] = {
         Integers("s32", 32, True),
         Integers("u32", 32, False),
         Integers("s64", 64, True),
+        Integers("u64", 64, False),
     )
 }
 
@@ -150,6 +151,8 @@ def round_to(values: Floats, form: FloatFormat) -> Floats:
     limit = form.largest if form.saturates else np.inf
     rounded = np.where(np.abs(rounded) > form.largest, np.copysign(limit, rounded), rounded)
     result = np.where(finite, rounded, values)
+    if form.name == "ue8m0":  # no sign and no zero
+        return np.clip(result, form.smallest, limit)
     return np.clip(result, -limit, limit) if form.saturates else result
 
 
@@ -247,7 +250,7 @@ def encode(values: Array, name: str) -> Array:
     if name == "bf16":
         return (rounded.astype(np.float32).view(np.uint32) >> 16).astype(kind)
     if name == "ue8m0":
-        _, exponent = np.frexp(np.maximum(rounded, 2.0**-127))
+        _, exponent = np.frexp(rounded)
         return np.where(np.isnan(rounded), 255, exponent + 126).astype(kind)
     if name not in _SMALL:
         return rounded.astype(kind)

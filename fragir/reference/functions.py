@@ -131,6 +131,9 @@ def copysign(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
 def _powers(name: str) -> Binary:
     def apply(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
         value = np.power(x.value, y.value)
+        if name == "math.fpowi":  # the lowest bit of an exponent that float64 does not hold
+            odd = (y.value.astype(np.int64) & 1 == 1) & np.signbit(x.value)
+            value = np.where(y.bound == 0, np.copysign(value, np.where(odd, -1.0, 1.0)), value)
         reach = np.zeros(value.shape)
         for base in (x.value - x.bound, x.value + x.bound):
             for exponent in (y.value - y.bound, y.value + y.bound):

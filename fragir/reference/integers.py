@@ -201,8 +201,10 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
     between integers by sign or zero extension, or the low bits.
     """
     if target in FLOATS:
-        value = x.value.astype(np.float64)
-        if source == "s64":  # float64 has 53 bits
+        wide = source in ("s64", "u64")
+        whole = _unsigned(x.value, INTEGERS["u64"]) if source == "u64" else x.value
+        value = whole.astype(np.float64)
+        if wide:  # float64 has 53 bits
             own = np.where(np.abs(value) > 2.0**53, np.spacing(np.abs(value)), 0.0)
             return rounded(Bounded(value, x.bound + own), FLOATS[target])
         return rounded(Bounded(value, x.bound), FLOATS[target])
@@ -212,22 +214,30 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
         kept = value == x.value
         bound = np.where(kept | (x.bound == 0), x.bound, np.inf)
         return Bounded(value, bound)
-    low, high = (
-        (-(2 ** (form.bits - 1)), 2 ** (form.bits - 1) - 1)
-        if form.signed
-        else (
-            0,
-            2**form.bits - 1,
-        )
-    )
+    value = _towards_zero(x.value, form, source == "f64" or form.bits == 64)
+    near = [_towards_zero(x.value + by, form, False) for by in (x.bound, -x.bound)]
+    spread = np.maximum(*(np.abs(_real(n, form) - _real(value, form)) for n in near))
+    return Bounded(value, np.where(x.bound == 0, 0.0, spread))
 
-    def whole(values: Array) -> Array:
-        # the largest int64 is no float64; what is beyond is clamped after all
-        near = np.clip(np.trunc(np.nan_to_num(values, nan=0.0)), low, np.nextafter(high + 1.0, 0))
-        return np.clip(near.astype(np.int64), low, high)
 
-    value = whole(x.value)
-    spread = np.maximum(
-        np.abs(whole(x.value + x.bound) - value), np.abs(whole(x.value - x.bound) - value)
-    )
-    return Bounded(value, np.where(x.bound == 0, 0.0, spread.astype(np.float64)))
+def _towards_zero(values: Array, form: Integers, marked: bool) -> Array:
+    """Floats as integers, clamped. NaN is 0; `marked`, of 64 bits on either side, 2^(bits - 1)."""
+    low = -(2 ** (form.bits - 1)) if form.signed else 0
+    high = 2**form.bits - 1 + low
+    nan = low or min(2 ** (max(form.bits, 8) - 1), high)
+    # what is beyond is clamped after all: the largest of 64 bits is no float64
+    clipped = np.clip(np.trunc(np.nan_to_num(values, nan=0.0)), low, np.nextafter(high + 1.0, 0))
+    if form.bits == 64 and not form.signed:
+        upper = clipped >= 2.0**63
+        kept = np.where(upper, clipped - 2.0**63, clipped).astype(np.int64)
+        kept = np.where(upper, kept + np.iinfo(np.int64).min, kept)
+        kept = np.where(values >= 2.0**64, -1, kept)
+        nan = np.iinfo(np.int64).min
+    else:
+        kept = np.where(values > high, high, np.clip(clipped.astype(np.int64), low, high))
+    return np.where(np.isnan(values), nan if marked else 0, kept)
+
+
+def _real(values: Array, form: Integers) -> Array:
+    wide = form.bits == 64 and not form.signed
+    return (_unsigned(values, form) if wide else values).astype(np.float64)

@@ -41,15 +41,15 @@ _CASTS = frozenset(
     for name in "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci index_cast".split()
 )
 _FROM_UNSIGNED = ("arith.uitofp", "arith.extui")
+_WITHOUT_SIGN = {f"s{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)}
 
 
 def _signs(name: str, source: str, target: str) -> tuple[str, str]:
     """The types of a cast with the signedness that the operation says."""
-    if name in _FROM_UNSIGNED and source in ("s8", "s16", "s32"):
-        # values are kept with a sign: read them without one
-        source = {"s8": "u8", "s16": "u16", "s32": "u32"}[source]
-    if name == "arith.fptoui" and target in ("s8", "s32"):
-        target = {"s8": "u8", "s32": "u32"}[target]
+    if name in _FROM_UNSIGNED:  # values are kept with a sign: read them without one
+        source = _WITHOUT_SIGN.get(source, source)
+    if name == "arith.fptoui":
+        target = _WITHOUT_SIGN.get(target, target)
     return source, target
 
 
@@ -160,9 +160,12 @@ def _as_int(x: Bounded, name: str, signed: bool) -> Bounded:
 
 def cast_as(name: str, x: Bounded, source: str, target: str) -> Bounded:
     """What a cast of arith makes of a value."""
-    if source == PREDICATE and name in ("arith.extsi", "arith.sitofp"):
+    if source == PREDICATE and name in ("arith.extsi", "arith.sitofp", "arith.index_cast"):
         x, source = Bounded(-x.value.astype(np.int64), x.bound), "s8"
-    return cast(x, *_signs(name, source, target))
+    found = cast(x, *_signs(name, source, target))
+    if name == "arith.fptoui" and target in _WITHOUT_SIGN:  # kept with a sign
+        return Bounded(INTEGERS[target].wrapped(found.value), found.bound)
+    return found
 
 
 def cast(x: Bounded, source: str, target: str) -> Bounded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, element_name
@@ -11,7 +11,19 @@ from fragir.errors import FragirError
 from fragir.passes.writer.convert import HALVES, Convert
 from fragir.passes.writer.sequences import SUBJECTS, sequence
 from fragir.passes.writer.sequences.sequence import Sequence
-from fragir.passes.writer.text import KernelText
+from fragir.passes.writer.text import KernelText, Names
+
+# of 64 bits to 32: beyond 2^31 a power of f32 is 0, 1 or infinite, and the lowest bit its sign
+_EXPONENT = Sequence(
+    "x",
+    """
+    max.s64 n, x, -2147483646
+    min.s64 n, n, 2147483646
+    cvt.u32.u64 a, n
+    cvt.u32.u64 b, x
+    lop3.b32 d, a, b, 1, 0xD8
+""",
+)
 
 
 def write(w: KernelText, convert: Convert, op: Operation) -> bool:
@@ -48,17 +60,11 @@ def _floats(w: KernelText, convert: Convert, op: Operation, name: str) -> None:
         raise FragirError(
             f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
         )
-    exponent = op.operands[-1]
-    if ptx.bits(exponent.type) == 64 and op.name == "math.fpowi":
-        raise FragirError("an exponent has 32 bits", hint="cast it with arith.trunci")
     _written(w, convert, op, name, found)
 
 
 def _written(w: KernelText, convert: Convert, op: Operation, name: str, found: Sequence) -> None:
-    columns = [
-        convert.to_f32(x) if element_name(ptx.scalar_type(x.type)) in HALVES else w.in_registers(x)
-        for x in op.operands
-    ]
+    columns = [_operand(w, convert, x) for x in op.operands]
     result = op.results[0]
     if name in HALVES:
         targets = [w.registers.fresh(32, "f") for _ in columns[0]]
@@ -68,6 +74,23 @@ def _written(w: KernelText, convert: Convert, op: Operation, name: str, found: S
         found.write(w, [target], operands)
     if name in HALVES:
         convert.from_f32(result, targets, name)
+
+
+def _operand(w: KernelText, convert: Convert, x: SSAValue) -> Names:
+    """A register for each element: halves as f32, narrow integers as 32 bits."""
+    name = element_name(ptx.scalar_type(x.type))
+    if name in HALVES:
+        return tuple(convert.to_f32(x))
+    bits = ptx.bits(x.type)
+    if name in FLOATS or bits == 32:
+        return w.in_registers(x)
+    if bits == 64:  # an exponent
+        names = w.in_registers(x)
+        targets = [w.registers.fresh(32) for _ in names]
+        for target, wide in zip(targets, names, strict=True):
+            _EXPONENT.write(w, [target], [wide])
+        return tuple(targets)
+    return tuple(convert.widened(x, f"s{ptx.bits(x.type)}"))
 
 
 def _integers(w: KernelText, op: Operation) -> None:

@@ -18,6 +18,7 @@ from fragir.errors import FragirError
 from fragir.isa.elements import FLOAT8
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
+from fragir.passes.writer.packing import four_bytes, padded
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
 
@@ -25,6 +26,7 @@ HALVES = ("f16", "bf16")
 _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (4, 8, 16, 32, 64)}
 _SMALL = {"f16", *FLOAT8} | NARROW_FLOATS
 """Floats whose numbers end before 2^24: what f32 rounds is infinite or the largest in them."""
+_ONE_BYTE = {*FLOAT8, *NARROW_FLOATS, "e2m1x2"}
 _ANY_FLOAT = FLOATS | NARROW_FLOATS | {"e2m1x2", "ue8m0"}
 
 
@@ -46,7 +48,7 @@ class Convert:
         first, second = _signed(rule, first, second)
         if first == second:
             self.writer.alias(result, self.writer.names[source])
-        elif "b1" in (first, second) or second in ("ue8m0", "e2m1x2"):
+        elif "b1" in (first, second):
             raise FragirError(
                 f"{first} is not converted to {second}", hint="convert before the kernel"
             )
@@ -74,7 +76,7 @@ class Convert:
         second = element_name(ptx.scalar_type(result.type))
         if second == "bf16" and (first not in IN_BF16 or not self.writer.has("fma.rn.bf16x2")):
             return False
-        self.writer.alias(result, Unpack(self.writer).halves(source, second, self._order))
+        self.writer.alias(result, Unpack(self.writer).halves(source, second, self._order, first))
         return True
 
     # --- between floats -----------------------------------------------------------------------
@@ -86,12 +88,8 @@ class Convert:
             if first == "f64" and second == "f32":
                 for target, name in zip(w.define(result), names, strict=True):
                     w.emit("cvt.rn.f32.f64", target, name)
-            elif first == "f64" and second == "f16" and not is_vector(result.type):
-                w.emit("cvt.rn.f16.f64", w.define(result)[0], names[0])
             elif first == "f64":
-                raise FragirError(
-                    f"no single rounding from f64 to {second}", hint="cast to f32 first"
-                )
+                self._rounded_once(result, names, first, second)
             else:
                 for target, name in zip(w.define(result), names, strict=True):
                     w.emit("cvt.f64.f32", target, name)
@@ -146,22 +144,23 @@ class Convert:
                 w.emit("cvt.f32.f16", result[-1], half)
         return result[: ptx.length(value.type)]
 
-    def _require(self, opcode: str, what: str) -> None:
-        """FragirError where the target does not have the opcode."""
-        if not self.writer.has(opcode):
-            lowest = requirement(opcode).lowest_target
-            raise FragirError(f"{what} from {lowest} on, not on {self.writer.target}")
-
     def from_f32(self, result: SSAValue, names: list[str], second: str) -> None:
         """A value from one f32 register or literal an element, rounded to nearest even."""
         w = self.writer
         if second == "tf32":
             for target, name in zip(w.define(result), names, strict=True):
                 w.emit("cvt.rna.tf32.f32", target, name)
-        elif second in FLOAT8:
-            self._f32_to_float8(result, names, second)
-        elif second in NARROW_FLOATS:
-            self._f32_to_narrow(result, names, second)
+        elif second == "ue8m0":
+            from fragir.passes.writer.sequences.rounding import UE8M0
+
+            codes = [w.registers.fresh(32) for _ in names]
+            for target, name in zip(codes, names, strict=True):
+                UE8M0.write(w, [target], [name])
+            self.narrowed(result, codes, 8)
+        elif second in _ONE_BYTE:
+            from fragir.passes.writer.narrow_floats import write
+
+            write(w, result, names, second)
         elif not is_vector(result.type):
             w.emit(f"cvt.rn.{second}.f32", w.define(result)[0], names[0])
         else:
@@ -182,43 +181,6 @@ class Convert:
         for half, name in zip(halves, (low, high), strict=True):
             w.emit("cvt.rn.f16.f32", half, name)
         w.emit("mov.b32", target, vector(halves))
-
-    def _f32_to_float8(self, result: SSAValue, names: list[str], second: str) -> None:
-        w = self.writer
-        opcode = f"cvt.rn.satfinite.{second}x2.f32"
-        self._require(opcode, f"f32 is converted to {second}")
-        for i, target in enumerate(w.define(result)):
-            four = _padded(names[4 * i : 4 * i + 4], 4)
-            pairs = [w.registers.fresh(16), w.registers.fresh(16)]
-            for pair, low, high in zip(pairs, four[::2], four[1::2], strict=True):
-                w.emit(opcode, pair, high, low)
-            w.emit("mov.b32", target, vector(pairs))
-
-    def _f32_to_narrow(self, result: SSAValue, names: list[str], second: str) -> None:
-        """Floats of 6 and 4 bits, each in the lowest bits of a byte."""
-        w = self.writer
-        opcode = f"cvt.rn.satfinite.{second}x2.f32"
-        self._require(opcode, f"f32 is converted to {second}")
-        for i, target in enumerate(w.define(result)):
-            four = _padded(names[4 * i : 4 * i + 4], 4)
-            words: list[str] = []
-            for low, high in zip(four[::2], four[1::2], strict=True):
-                words.append(w.registers.fresh(32))
-                if second != "e2m1":
-                    pair = w.registers.fresh(16)
-                    w.emit(opcode, pair, high, low)
-                    w.emit("cvt.u32.u16", words[-1], pair)
-                    continue
-                # two nibbles of one byte: the byte register exists inside of braces only
-                w.lines.append("    { .reg .b8 %b;")
-                w.emit(opcode, "%b", high, low)
-                w.emit("cvt.u32.u8", words[-1], "%b")
-                w.lines.append("    }")
-                spread = w.registers.fresh(32)
-                w.emit("shl.b32", spread, words[-1], "4")
-                w.emit("and.b32", spread, spread, "0x0F00")
-                w.emit("lop3.b32", words[-1], words[-1], "0x0F", spread, "0xEA")
-            w.emit("prmt.b32", target, *words, "0x5410")
 
     # --- with integers ------------------------------------------------------------------------
 
@@ -253,14 +215,33 @@ class Convert:
                 w.emit(f"cvt.rn.{second}.{kind}", target, name)
             return
         if _INTEGER_BITS[first] > 16 and second not in _SMALL:
-            # f32 holds 24 bits: an i32 would be rounded twice
-            raise FragirError(
-                f"no single rounding from {first} to {second}", hint="cast to f32 first"
-            )
+            self._rounded_once(result, names, first, second)
+            return
         floats = [w.registers.fresh(32, "f") for _ in names]
         for target, name in zip(floats, names, strict=True):
             w.emit(f"cvt.rn.f32.{kind}", target, name)
         self.from_f32(result, floats, second)
+
+    def _rounded_once(self, result: SSAValue, names: list[str], first: str, second: str) -> None:
+        """What f32 does not hold, in a narrower float: by an instruction, or by way of f32."""
+        w = self.writer
+        opcode = f"cvt.rn.{second}.{first}"
+        if second not in HALVES or not w.has(opcode):
+            from fragir.passes.writer.sequences.rounding import to_odd
+
+            floats = [w.registers.fresh(32, "f") for _ in names]
+            for target, name in zip(floats, names, strict=True):
+                to_odd(first).write(w, [target], [name])
+            self.from_f32(result, floats, second)
+            return
+        if not is_vector(result.type):
+            w.emit(opcode, w.define(result)[0], names[0])
+            return
+        halves = [w.registers.fresh(16) for _ in names]
+        for half, name in zip(halves, names, strict=True):
+            w.emit(opcode, half, name)
+        for i, target in enumerate(w.define(result)):
+            w.emit("mov.b32", target, vector(padded(halves[2 * i : 2 * i + 2], 2)))
 
     def _to_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
@@ -354,7 +335,7 @@ class Convert:
             return
         per = 32 // bits
         for i, target in enumerate(w.define(result)):
-            part = _padded(names[i * per : (i + 1) * per], per)
+            part = padded(names[i * per : (i + 1) * per], per)
             if bits == 4:
                 word = part[0]
                 for at, name in enumerate(part[1:], 1):
@@ -365,20 +346,12 @@ class Convert:
             if bits == 16:
                 w.emit("prmt.b32", target, part[0], part[-1], "0x5410")
                 continue
-            low, high = w.registers.fresh(32), w.registers.fresh(32)
-            w.emit("prmt.b32", low, part[0], part[1], "0x0040")
-            w.emit("prmt.b32", high, part[2], part[3], "0x0040")
-            w.emit("prmt.b32", target, low, high, "0x5410")
+            four_bytes(w, target, part)
 
 
 def _bits_of(name: str) -> int:
     """The bits of an element."""
     return _INTEGER_BITS.get(name) or element_bits(element_type(name))
-
-
-def _padded(names: list[str], count: int) -> list[str]:
-    """What fills a register of `count` elements; the last of a vector may hold fewer."""
-    return [*names, *names[-1:] * (count - len(names))]
 
 
 def _signed(rule: str, first: str, second: str) -> tuple[str, str]:

@@ -73,7 +73,7 @@ class ElementwiseWriter:
             self._bf16_by_fma(op, form)
         elif name in HALVES:
             self._through_f32(op, name)
-        elif name == "f32" or op.name in EXTREMA:
+        elif name == "f32" or (name == "f64" and op.name in EXTREMA):
             self._composed(op, name)
         elif not self._composed_of_several(op):
             raise FragirError(
@@ -232,8 +232,6 @@ class ElementwiseWriter:
                 w.emit("mov.b32", result, vector([*pair, *pair][:2]))
             return
         if bits < 16:
-            if element_name(ptx.scalar_type(type_)) in FLOATS:
-                raise FragirError(f"arith.select on {type_} is not supported", hint="cast to f32")
             self._narrow_integers().select(op)
             return
         x, y = w.names[op.lhs], w.names[op.rhs]
@@ -267,7 +265,7 @@ class ElementwiseWriter:
             return
         opcode = tables.INTEGER[op.name].format(bits=bits)
         columns = [list(w.names[operand]) for operand in op.operands]
-        if bits == 64 and ".b64" in opcode and opcode.startswith("sh"):
+        if bits == 64 and shift:
             columns[1] = [self._narrow(name) for name in columns[1]]
         if all(not column[0].startswith("%") for column in columns):
             columns[0] = list(w.in_registers(op.operands[0]))
@@ -280,11 +278,11 @@ class ElementwiseWriter:
         return NarrowIntegers(self.writer)
 
     def _narrow(self, name: str) -> str:
-        """A shift count as 32 bits (PTX ISA 9.2, section 9.7.8.7)."""
+        """A shift count as 32 bits (PTX ISA 9.2, section 9.7.8.7), a large one as the largest."""
         if not name.startswith("%"):
             return name
         narrow = self.writer.registers.fresh(32)
-        self.writer.emit("cvt.u32.u64", narrow, name)
+        self.writer.emit("cvt.sat.u32.u64", narrow, name)
         return narrow
 
 

@@ -139,7 +139,7 @@ class NarrowIntegers:
     # --- choices ------------------------------------------------------------------------------
 
     def select(self, op: arith.SelectOp | ptx.SelectOp) -> None:
-        """Writes a choice between integers of eight bits or fewer."""
+        """Writes a choice between elements of eight bits or fewer."""
         w, type_ = self._writer, op.result.type
         bits = ptx.bits(type_)
         conditions = list(w.in_registers(op.cond))
@@ -157,7 +157,7 @@ class NarrowIntegers:
             return
         whole = not is_vector(op.cond.type)
         columns = [
-            list(w.in_registers(value)) if whole else self._widened(value, signed=False)
+            list(w.in_registers(value)) if whole else self._convert.widened(value, f"u{bits}")
             for value in (op.lhs, op.rhs)
         ]
         targets = (

@@ -71,13 +71,18 @@ class Unpack:
         self.w = writer
 
     def halves(
-        self, value: SSAValue, form: str = "f16", order: Sequence[int] | None = None
+        self,
+        value: SSAValue,
+        form: str = "f16",
+        order: Sequence[int] | None = None,
+        name: str | None = None,
     ) -> list[str]:
         """Registers of two f16 (bf16) each, in the elements' order; a last one may be half used.
 
-        With an `order`, of s4 and u4, the elements that it names.
+        With an `order`, of s4 and u4, the elements that it names. `name`: what the elements are
+        read as, where that is not their type: a signless integer as one without a sign.
         """
-        name = element_name(ptx.scalar_type(value.type))
+        name = name or element_name(ptx.scalar_type(value.type))
         if order is not None:
             return Picked(self.w, name, form, self.w.in_registers(value)).halves(order)
         count = ptx.length(value.type)

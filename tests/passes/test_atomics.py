@@ -28,12 +28,13 @@ Array = npt.NDArray[Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DTYPES: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32,
+    "i64": np.int64,
 }  # fmt: skip
 UFUNCS: dict[str, Any] = {
     "add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
-PTX = {"i32": "s32", "ui32": "u32"}
+PTX = {"i32": "s32", "ui32": "u32", "i64": "s64"}
 
 
 def changes(
@@ -205,7 +206,7 @@ def test_accumulators_of_a_product_are_added_in_pairs() -> None:
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_ptxas_takes_all_of_them(target: str) -> None:
     """Every operation on every type that it has, in one kernel."""
-    names = {"s32": "i32", "u32": "ui32"}
+    names = {"s32": "i32", "u32": "ui32", "s64": "i64"}
     arguments: list[str] = []
     body: list[str] = []
     for number, (kind, name) in enumerate((k, n) for k, types in KINDS.items() for n in types):

@@ -42,7 +42,9 @@ WIDE: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
     "tf32": np.float32,
 }  # fmt: skip
-LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e3m2": 28.0, "e2m3": 7.5, "e2m1": 6.0}
+LARGEST = {
+    "e4m3": 448.0, "e5m2": 57344.0, "e3m2": 28.0, "e2m3": 7.5, "e2m1": 6.0, "e2m1x2": 6.0,
+}  # fmt: skip
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a")
 
 
@@ -127,7 +129,7 @@ def numbers() -> Array:
     [
         ("sm_80", ["si4", "ui4", "si8", "ui8"]),
         ("sm_89", ["f8E4M3FN", "f8E5M2"]),
-        ("sm_100a", ["si4", "f8E4M3FN", "f8E5M2", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN"]),
+        ("sm_100a", ["si4", "f8E4M3FN", "f8E5M2", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", PACKED]),
     ],
 )
 def test_rounding_to_what_is_small(target: str, types: list[str]) -> None:
@@ -199,6 +201,98 @@ def test_integers_to_four_bits_keep_the_low_ones() -> None:
     assert (whole[1] == codes("ui4")[1]).all()
 
 
+#: Type -> numpy's, bits of fraction, lowest exponent, largest number.
+NARROWER: dict[str, tuple[Any, int, int, float]] = {
+    "f16": (np.float16, 10, -14, 65504.0),
+    "bf16": (ml_dtypes.bfloat16, 7, -126, 2.0**127 * (2 - 2.0**-7)),
+    "tf32": (np.float32, 10, -126, 2.0**127 * (2 - 2.0**-10)),
+    "f8E4M3FN": (ml_dtypes.float8_e4m3fn, 3, -6, 448.0),
+    "f8E5M2": (ml_dtypes.float8_e5m2, 2, -14, 57344.0),
+}
+
+
+def beside_ties(bits: int) -> Array:
+    """512 f64 that lie by less than f32 sees beside the middle of two numbers; edges."""
+    rng = np.random.default_rng(bits)
+    whole = rng.integers(0, 1 << bits, 496) + 0.5
+    near = (1 + whole * 2.0**-bits) * (1 + rng.choice([-1, 0, 1], 496) * 2.0**-45)
+    x = near * 2.0 ** rng.integers(-4, 5, 496) * rng.choice([-1, 1], 496)
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 65519.99, 65520, 3.3e38, 2.0**-134]
+    return np.concatenate([x, edges, [1e-300, -1e-300, 2.0**-133 * 1.5, 447.9, 449]])
+
+
+def nearest(x: Array, type_: str) -> Array:
+    _, bits, lowest, most = NARROWER[type_]
+    step = 2.0 ** (np.maximum(np.frexp(x)[1] - 1, lowest) - bits)
+    scaled = x / step
+    away = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
+    y = np.where(type_ == "tf32", away, np.rint(scaled)) * step
+    limit = most if type_[:2] == "f8" else np.inf
+    return np.where(np.abs(y) > most, np.copysign(limit, y), y)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_f64_is_rounded_once(target: str) -> None:
+    types = [t for t in NARROWER if target != "sm_80" or t[:2] != "f8"]
+    built = fragir.compile(kernel([("f64", t) for t in types], 512), target=target)
+    assert built.assembled.warnings == []
+    arrays: list[Array] = []
+    for t in types:
+        arrays += [beside_ties(NARROWER[t][1]), np.zeros(512, NARROWER[t][0])]
+    built.launch((1,), (32,), *arrays, on="emulator")
+    for t, x, result in zip(types, arrays[::2], arrays[1::2], strict=True):
+        found = result.astype(np.float64)
+        with np.errstate(all="ignore"):
+            wanted = nearest(x, t)
+        if t == "tf32":
+            found = np.where(np.abs(x) < 2.0**-126, wanted, found)  # its subnormals keep more
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        assert same.all(), (t, x[~same][:4], found[~same][:4], wanted[~same][:4])
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_integers_are_rounded_once_to_bf16(target: str) -> None:
+    built = fragir.compile(kernel([("i32", "bf16"), ("i64", "bf16")], 512), target=target)
+    assert built.assembled.warnings == []
+    rng = np.random.default_rng(3)
+    whole = (rng.integers(128, 256, 512) * 2 + 1) << 22  # ties, moved by one
+    x = (whole + rng.integers(-1, 2, 512)).astype(np.int32)
+    wide = (whole << 31) + rng.integers(-1, 2, 512)
+    x[:3], wide[:3] = (0, -(2**31), 2**31 - 1), (2**63 - 1, -(2**63), -1)
+    found = [np.zeros(512, ml_dtypes.bfloat16) for _ in range(2)]
+    built.launch((1,), (32,), x, found[0], wide, found[1], on="emulator", check=True)
+    for given, got in zip((x, wide), found, strict=True):
+        for number, one in zip(given.tolist(), got.astype(np.float64), strict=True):
+            # the nearest of the neighbours, in whole numbers; ties to the even one
+            bits = max(abs(number).bit_length() - 8, 0)
+            low = abs(number) >> bits
+            rest = abs(number) - (low << bits)
+            up = 2 * rest > 1 << bits or (bits and 2 * rest == 1 << bits and low & 1)
+            assert abs(int(one)) == (low + bool(up)) << bits, (number, one)
+
+
+def test_powers_of_two_are_the_nearest() -> None:
+    """Of f32 as ue8m0, as ml_dtypes has it; of numbers that it calls NaN the nearest one too."""
+    x = np.abs(numbers())
+    x[:8] = 2.0**-127, 1.49 * 2.0**-127, 1.5 * 2.0**-127, 2.0**-126, 1.5, 1.499, 3.0, 3e38
+    x[8:12] = 0.0, np.nan, np.inf, -2.0
+    for target in ("sm_80", "sm_120a"):
+        built = fragir.compile(
+            kernel([("f32", "f8E8M0FNU"), ("f16", "f8E8M0FNU")], 512), target=target
+        )
+        assert built.assembled.warnings == []
+        half = np.where(x < 60000, x, 1).astype(np.float16)
+        found = [np.zeros(512, np.uint8) for _ in range(2)]
+        built.launch((1,), (32,), x, found[0], half, found[1], on="emulator", check=True)
+        for given, got in zip((x, half), found, strict=True):
+            wide = given.astype(np.float32)
+            with np.errstate(all="ignore"):
+                powers = wide.astype(ml_dtypes.float8_e8m0fnu).view(np.uint8)
+            wanted = np.where(wide <= 0, 0, np.where(wide > 2.9e38, 254, powers))
+            wanted[:4] = (0, 0, 1, 1) if given is x else 0  # ml_dtypes rounds subnormals up
+            assert (got == wanted).all()
+
+
 #: What two elements cost, in instructions of PTX, conversions of constants aside.
 COSTS = [
     ("si4", "f16", "sm_80", {"prmt": 1, "lop3": 1, "fma": 1}),
@@ -230,11 +324,9 @@ def test_what_it_costs(first: str, second: str, target: str, wanted: dict[str, f
 @pytest.mark.parametrize(
     ("first", "second", "target", "words"),
     [
-        ("f32", "f8E8M0FNU", "sm_100a", "f32 is not converted to ue8m0"),
-        ("f32", PACKED, "sm_100a", "f32 is not converted to e2m1x2"),
+        ("f32", PACKED, "sm_90a", "f32 is converted to e2m1x2 from sm_100a on, not on sm_90a"),
         ("ui1", "f32", "sm_80", "b1 is not converted to f32"),
         ("f32", "f4E2M1FN", "sm_90a", "f32 is converted to e2m1 from sm_100a on, not on sm_90a"),
-        ("f64", "tf32", "sm_80", "no single rounding from f64 to tf32"),
         ("f32", "f8E4M3FN", "sm_80", "f32 is converted to e4m3 from sm_89 on, not on sm_80"),
     ],
 )
