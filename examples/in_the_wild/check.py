@@ -5,6 +5,8 @@ docs/in-the-wild.md says what is found, and how to get the PTX of each:
     python examples/in_the_wild/check.py softmax4 softmax.ptx
     python examples/in_the_wild/check.py layernorm9 layernorm.ptx
     python examples/in_the_wild/check.py matmul12 matmul.ptx
+    python examples/in_the_wild/check.py marlin marlin.ptx
+    python examples/in_the_wild/check.py cute-wgmma wgmma_sm90.ptx
     python examples/in_the_wild/check.py triton-device gemm.ptx
 
 Without arguments it checks the small kernels beside this file: each has the parameters of one of
@@ -115,6 +117,32 @@ def _chunks(matrix: Array, box: tuple[int, int, int], swizzle: Literal[0, 128] =
     return TensorMap(matrix, box, swizzle, strides=strides, shape=shape, kind="bf16")
 
 
+def marlin(rng: np.random.Generator) -> Launch:
+    """marlin/marlin_cuda_kernel.cu: (A, B, C, s, m, n, k, locks). Batch 32, groups of 128, tiles of
+    64 of K in four stages; two blocks, each with two column slices of its own."""
+    m, n, k = 32, 512, 1024
+    a = rng.integers(-2, 3, (m, k)).astype(np.float16)
+    b = rng.integers(0, 2**32, (k // 16, n * 16 // 8), np.uint32)
+    s = rng.integers(1, 5, (k // 128, n)).astype(np.float16)
+    c, locks = np.zeros((m, n), np.float16), np.zeros(n // 128 * 16, np.int32)
+    entry = "MarlinILi256ELi2ELi16ELi4ELi4ELi8E"
+    return Launch(entry, [a, b, c, s, m, n, k, locks], (2,), 256, 96 * 1024)
+
+
+def cute(rng: np.random.Generator) -> Launch:
+    """CUTLASS, examples/cute/tutorial/hopper/wgmma_sm90.cu, the NT product: (sizes, tile, A, its
+    pitch, layout and copy, B and its three, C, its pitch, the product, alpha, beta). What has a
+    type and no value is a byte; the product says that it adds to its accumulators."""
+    m, n, k = 128, 128, 256
+    a, b = (rng.integers(-2, 3, (k, side)).astype(np.float16) for side in (m, n))
+    c, empty = np.zeros((n, m), np.float16), bytes(1)
+    sizes, adds = np.int32([m, n, k]).tobytes(), np.int32([1, 1]).tobytes()
+    numbers = [np.float16(x).tobytes() for x in (1, 0)]
+    operands = [[x, np.int32(x.shape[1]).tobytes(), empty, empty] for x in (a, b)]
+    arguments = [sizes, empty, *operands[0], *operands[1], c, np.int32(m).tobytes(), adds, *numbers]
+    return Launch("gemm_device", arguments, (1, 1), 128, 3 * 2 * (128 + 128) * 64)
+
+
 def triton(rng: np.random.Generator, descriptors: Literal["device", "host"]) -> Launch:
     """examples/in_the_wild/triton_gemm.py: one tile of 128 x 64. Behind the arguments come
     Triton's own: scratch memory (for tensor maps made on the device) and the profiler's."""
@@ -133,6 +161,8 @@ CASES: dict[str, Callable[[np.random.Generator], Launch]] = {
     "softmax4": softmax,
     **{f"layernorm{kernel}": partial(layernorm, kernel=kernel) for kernel in (9, 10)},
     **{f"matmul{kernel}": partial(matmul, kernel=kernel) for kernel in range(8, 13)},
+    "marlin": marlin,
+    "cute-wgmma": cute,
     "triton-device": partial(triton, descriptors="device"),
     "triton-host": partial(triton, descriptors="host"),
 }
@@ -140,6 +170,8 @@ STAND_INS = {
     "softmax4": "shared_maximum.ptx",
     "layernorm9": "last_block.ptx",
     "matmul12": "remote_arrival.ptx",
+    "marlin": "stage_refilled.ptx",
+    "cute-wgmma": "own_copies.ptx",
     "triton-device": "two_halves.ptx",
 }
 

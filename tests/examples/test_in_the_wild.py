@@ -20,6 +20,7 @@ from fragir.toolchain import ptxas
 
 FOLDER = Path(__file__).parents[2] / "examples" / "in_the_wild"
 SOFTMAX, LAYERNORM, MATMUL, TRITON = "softmax4", "layernorm9", "matmul12", "triton-device"
+MARLIN, CUTE = "marlin", "cute-wgmma"
 # case -> (severity, kind, the word that marks the line) of what is to be found
 FAULTS = {
     SOFTMAX: {("error", "race", "SUM")},
@@ -29,6 +30,12 @@ FAULTS = {
         ("letter", "unretired", "COPY"),
         ("error", "race", "ARRIVE"),
     },
+    MARLIN: {
+        ("error", "race", "REFILL"),
+        ("error", "race", "READ"),
+        ("error", "pending-copy", "READ"),
+    },
+    CUTE: {("error", "race", "PRODUCT")},
     TRITON: {("error", "out-of-bounds", "STORE")},
 }
 
@@ -56,7 +63,7 @@ def mended(text: str, case: str) -> str:
         line = next(line for line in text.splitlines() if line.endswith("// COUNT"))
         fence = "fence.acq_rel.gpu;"
         old, new = line, f"{fence}\n{line}\n{fence}"
-    elif case == MATMUL:
+    elif case in (MATMUL, MARLIN, CUTE):
         old, new = "    // MEND ", "    "
     else:
         old, new = "%row, 128;  // TWICE", "%row, 64;"
@@ -120,6 +127,13 @@ def test_what_they_compute(check: ModuleType) -> None:
     # seven roundings to f32 of what is at most the sum of magnitudes, and one to bf16
     bound = 2**-8 * np.abs(values.sum(0)) + 8 * 2**-24 * np.abs(values).sum(0)
     assert (np.abs(sums - values.sum(0)) <= bound).all()
+    _, _, c, scales, *_ = executed(check, MARLIN)
+    bits = scales.view(np.uint16).sum(0, dtype=np.uint32)
+    assert (c.view(np.uint32).ravel()[:512] == 2 * bits).all()  # each row is read in two turns
+    _, _, a, *_, b, _, _, _, c, _, _, _, _ = executed(check, CUTE)
+    left = a.ravel()[:1024].reshape(2, 8, 8, 8).transpose(1, 2, 0, 3).reshape(64, 16)
+    right = b.ravel()[:128].reshape(2, 8, 8).transpose(1, 0, 2).reshape(8, 16)
+    assert (c.ravel()[:512].reshape(64, 8) == left @ right.T).all()
 
 
 @pytest.mark.parametrize("case", ["matmul8", "matmul11", "layernorm10", "triton-host"])
