@@ -84,7 +84,7 @@ def _operands() -> list[Case]:
     f16, e4m3, s8, tf32 = "m16n8k16.f16", "m16n8k32.e4m3", "m16n8k32.s8", "m16n8k8.tf32"
     half, byte, f64 = "m64n64k16.f16", "m64n64k32.e4m3", "m8n8k4.f64"
     one, two = (1, 1), (2, 2)
-    small, flat, square = (16, 16), (16, 64), (32, 32)
+    small, flat, square, large = (16, 16), (16, 64), (32, 32), (128, 64)
     rows16, rows32 = ROWS[16], ROWS[32]
     return [
         Case("acc to A, f16", 16, operand(f16, "c"), operand(f16, "a"), 0),
@@ -97,6 +97,10 @@ def _operands() -> list[Case]:
         Case("acc to B, f16, 1 warp", 16, operand(f16, "c", one), operand(f16, "b", one)),
         Case("rows to A, f16", 16, rows16, operand(f16, "a")),
         Case("rows to B, f16", 16, rows16, operand(f16, "b")),
+        Case("acc to B, f16, 128x64", 16, operand(f16, "c", shape=large),
+             operand(f16, "b", shape=large)),
+        Case("wgmma acc to B, f16, 128x64", 16, operand(half, "c", one, large),
+             operand(f16, "b", shape=large)),
         Case("acc to rows, f16", 16, operand(f16, "c"), rows16),
         Case("acc to rows, f32", 32, operand(f16, "c"), rows32),
         Case("acc 4x1 to 2x2 warps, f16", 16, operand(f16, "c"), operand(f16, "c", two)),

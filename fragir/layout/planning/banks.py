@@ -71,14 +71,20 @@ class Reach:
 
 
 def address_columns(
-    wide: Reach, narrow: Reach, dims: int, unit: int, simple: bool = False
+    wide: Reach,
+    narrow: Reach,
+    dims: int,
+    unit: int,
+    simple: bool = False,
+    ahead: Sequence[int] = (),
 ) -> list[int] | None:
     """The address of every unit point, in elements of `unit` bytes (1, 2 or 4), for two accesses.
 
     `wide` holds at least what `narrow` does, in the same order. None where no map aligns both.
     Bank conflicts are the fewest there can be: none where the low bits of `wide` have full rank
     on what `narrow` serves in one pass, else 2^missing. Of some maps that are as good in this the
-    first is taken, or with `simple` the one whose addresses are made by the fewest shifts.
+    first is taken, or with `simple` the one whose addresses are made by the fewest shifts. Points
+    `ahead` come first of those that stand behind a line, where they may.
     """
     low = wide.low
     width = len(low)
@@ -115,11 +121,16 @@ def address_columns(
     rest = dims - width - more
     most = max(0, (LINE_BYTES // unit).bit_length() - 1 - width - more)
     first, second = (vectors[:most] for vectors in served)
+    wanted = [(inside.solve(v ^ image(low, image(place, v))) or 0) >> more for v in ahead]
     found: list[list[int]] = []
     for order, upside in ARRANGEMENTS if simple else ARRANGEMENTS[:1]:
         segment = common_complement(first, second, rest, order)[: max(0, rest - most)]
         if upside:
             segment.sort()
+        if ahead:
+            whole, led = Subspace(segment), Subspace()
+            inner = (vector for vector in wanted if vector in whole)
+            segment = [vector for vector in (*inner, *segment) if led.add(vector)]
         span = Subspace(segment)
         banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
         lifted = (image(basis[more:], vector) for vector in (*banks, *segment))

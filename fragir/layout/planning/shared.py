@@ -42,6 +42,11 @@ from fragir.layout.planning.registers import RegisterColumns
 from fragir.layout.planning.rounds import in_rounds
 from fragir.layout.planning.sync import Crossing, Meeting, crossing
 
+CROWDED = 32
+"""With so many ldmatrix.x4 (128 registers) ptxas copies a register for most of them unless the
+registers of each are side by side in the fragment (ptxas 13.2, "acc to B" of
+benchmarks/conversions.py)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -264,7 +269,9 @@ def _cheapest(moved: Crossing, features: Features, costs: Costs) -> Choice:
     if best.passes != (best.store.passes, best.load.passes):
         return best
     wide, narrow = _by_width(best.store, best.load)
-    address = address_columns(wide, narrow, moved.dims, moved.source.unit, simple=True)
+    crowded = best.load.matrices and best.load.count >= CROWDED
+    ahead = registers_beside(best.load, target) if crowded else ()
+    address = address_columns(wide, narrow, moved.dims, source.unit, simple=True, ahead=ahead)
     return best if address is None else replace(best, address=tuple(address))
 
 

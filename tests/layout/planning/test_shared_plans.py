@@ -28,6 +28,16 @@ def test_random_pairs(seed: int) -> None:
     assert result["findings"] == []
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c.name.endswith("128x64")], ids=str)
+def test_what_one_ldmatrix_loads_is_side_by_side_in_a_large_fragment(case: Case) -> None:
+    """Else ptxas copies a register for most of the 32 ldmatrix."""
+    pair = pair_of(case.source, case.target, case.bits)
+    plan = shared_plan(pair.source, pair.target, case.bits, Features(stmatrix=True))
+    assert plan.counts["ldmatrix.x4.trans"] == 32
+    assert not plan.after.steps
+    assert plan.after.outputs == tuple(range(128))
+
+
 @st.composite
 def any_pair(draw: st.DrawFn) -> tuple[RegisterColumns, RegisterColumns]:
     """Any columns, dependent or not, and others of what the first ones reach."""
