@@ -114,17 +114,28 @@ def _along(layout: Layout, strides: Mapping[tuple[str, int], int]) -> Layout:
     return Layout(axes, ("index",))
 
 
+class Holders(NamedTuple):
+    """Which of those who hold an element alike is the one that speaks for it: conditions that hold
+    of it, and overlaps in which no part before its own has the element."""
+
+    conditions: tuple[Condition, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+
+    @property
+    def all_are(self) -> bool:
+        """Whether nobody holds anything alike."""
+        return not self.conditions and not self.overlaps
+
+
 @lru_cache(maxsize=1024)
-def single_holders(
-    layout: Layout, threads: int
-) -> tuple[tuple[Condition, ...], tuple[Overlap, ...]]:
+def single_holders(layout: Layout, threads: int) -> Holders:
     """`first_holders`, and where parts overlap: the part before holds what both do.
 
     Raises LayoutError where elements are held alike for another reason.
     """
     parts = overlaps(layout)
     if not parts:
-        return first_holders(layout, threads), ()
+        return Holders(first_holders(layout, threads))
     found: list[tuple[str, int, int]] = []
     for axis in layout.axes:
         place = 1
@@ -133,7 +144,7 @@ def single_holders(
                 found.append((axis.name, place, mode.size))
             place *= mode.size
     found += _beyond(layout, threads)
-    return tuple(_merged(sorted(found, key=_in_order))), parts
+    return Holders(tuple(_merged(sorted(found, key=_in_order))), parts)
 
 
 def _beyond(layout: Layout, threads: int) -> Iterator[tuple[str, int, int]]:

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed, rows_layout
 from fragir.errors import FragirError
-from fragir.layout.modes import Condition, LayoutError
-from fragir.layout.replicas import Overlap, single_holders
+from fragir.layout.modes import LayoutError
+from fragir.layout.replicas import Holders, single_holders
 from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import INDEX, Predicate, Value
 from fragir.passes.lowering.lane_builder import Lanes
@@ -51,10 +51,10 @@ class IndexedAccess(TileAccess):
             for dim, index in enumerate(op.all_indices())
         ]
         self.mask = None if op.mask is None else self._elements(state.tiles[op.mask])
-        self.once, self.apart = tuple[Condition, ...](), tuple[Overlap, ...]()
+        self.holders = Holders()
         if writes:
             try:
-                self.once, self.apart = single_holders(self.layout, state.threads)
+                self.holders = single_holders(self.layout, state.threads)
             except LayoutError as error:
                 raise FragirError(error.message, hint="convert the tile before") from error
 
@@ -79,7 +79,7 @@ class IndexedAccess(TileAccess):
     @cached_property
     def width(self) -> int:
         """As of any tile, but a mask of elements, and whether others have it, is asked for each."""
-        alone = self.apart or (self.mask is not None and not self.by_rows)
+        alone = self.holders.overlaps or (self.mask is not None and not self.by_rows)
         return 1 if alone else super().width
 
     @cached_property
@@ -136,10 +136,7 @@ class IndexedAccess(TileAccess):
 
     def _predicate(self, first: int) -> Predicate:
         held = super()._predicate(first)
-        if self.once:
-            held = self.ar.both(held, self.hardware.holds(self.once, first))
-        if self.apart:
-            held = self.ar.both(held, self.hardware.first(self.apart, first))
+        held = self.ar.both(held, self.hardware.speaks(self.holders, first))
         return held if self.mask is None else self.ar.both(held, self.mask[self.numbers[first]])
 
     def condition(self, first: int) -> Predicate:

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
 from fragir.layout import Axis, Condition, Layout, Mode
-from fragir.layout.replicas import Overlap
+from fragir.layout.replicas import Holders
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.position_rules import PositionRule, position_rule
 from fragir.passes.lowering.positions import LaneOffset, position
@@ -94,10 +94,10 @@ class Hardware:
             result = self.ar.both(result, held)
         return result
 
-    def first(self, overlaps: Sequence[Overlap], element: int) -> Predicate:
-        """Whether this thread is the first of those whose parts of a tile overlap in an element."""
-        result: Predicate = True
-        for _, inner, outer, apart in overlaps:
+    def speaks(self, holders: Holders, element: int) -> Predicate:
+        """Whether this thread, of those who hold an element alike, is the one."""
+        result = self.holds(holders.conditions, element)
+        for _, inner, outer, apart in holders.overlaps:
             place = self.ar.add(self.coordinate(inner, 0).value, _constant(inner, element))
             number = self.ar.add(self.coordinate(outer, 0).value, _constant(outer, element))
             alone = self.ar.compare("ult", apart - 1, place)

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.types import tile_of
 from fragir.layout.reduction import by_warps, exchange, gathered, spread
-from fragir.layout.replicas import Overlap, overlaps
+from fragir.layout.replicas import Holders, Overlap, overlaps
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.combining import Combining, Part
 from fragir.passes.lowering.lane_builder import REGISTER, WARP, Lanes
@@ -73,10 +73,11 @@ class Reduction:
         self, elements: Sequence[SSAValue], tile: frag.TileType, overlaps: Sequence[Overlap]
     ) -> list[SSAValue]:
         """The elements, those that another lane has too as what changes nothing."""
+        holders = Holders(overlaps=tuple(overlaps))
         (nothing,) = split(self.ar, self.combining.nothing(tile.element_type, 1), 1)
         found: list[SSAValue] = []
         for number, element in enumerate(elements):
-            mine = self.lanes.state.hardware.first(overlaps, number)
+            mine = self.lanes.state.hardware.speaks(holders, number)
             if mine is not True:
                 condition = self.ar.predicate(mine)
                 assert condition is not None

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.layout.modes import Condition
-from fragir.layout.replicas import Overlap
+from fragir.layout.replicas import Holders
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Predicate
 from fragir.passes.lowering.lane_builder import Lanes
@@ -18,20 +17,17 @@ from fragir.passes.lowering.scratch_access import ScratchAccess
 class _OfOne(ScratchAccess):
     """Elements that the first of their holders writes."""
 
-    once: tuple[Condition, ...] = ()
-    apart: tuple[Overlap, ...] = ()
+    holders = Holders()
 
     def _predicate(self, first: int) -> Predicate:
-        held = self.hardware.holds(self.once, first)
-        return self.ar.both(held, self.hardware.first(self.apart, first))
+        return self.hardware.speaks(self.holders, first)
 
 
 def told_to_all(
     lanes: Lanes,
     tile: frag.TileType,
     held: Sequence[SSAValue],
-    once: tuple[Condition, ...],
-    apart: tuple[Overlap, ...],
+    holders: Holders,
 ) -> list[SSAValue]:
     """The elements of a tile in every lane that holds them, from those that the first of their
     holders has: through shared memory.
@@ -39,7 +35,7 @@ def told_to_all(
     state, ar = lanes.state, lanes.arithmetic
     with state.scratch.passage(ScratchAccess.bytes_of(tile), state.scratch.whole):
         writing = _OfOne(state, tile)
-        writing.once, writing.apart = once, apart
+        writing.holders = holders
         chunk = tile.chunk
         writing.store_parts(
             [

@@ -54,10 +54,10 @@ def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
         if made.old is not None:
             held.append(made.old)
     if op.old is not None:
-        if access.once or access.apart:
+        if not access.holders.all_are:
             from fragir.passes.lowering.told import told_to_all  # few programs need it
 
-            held = told_to_all(lanes, frag.tile_of(op.old), held, access.once, access.apart)
+            held = told_to_all(lanes, frag.tile_of(op.old), held, access.holders)
         lanes.bind(op.old, held)
 
 

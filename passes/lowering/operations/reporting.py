@@ -16,8 +16,8 @@ from fragir.dialects.frag.reporting import FORMATS, Reporting, kind_of
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.layout import Layout
-from fragir.layout.modes import Condition, LayoutError
-from fragir.layout.replicas import first_holders
+from fragir.layout.modes import LayoutError
+from fragir.layout.replicas import Holders, single_holders
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import INDEX, Predicate, Value
 from fragir.passes.lowering.elementwise import cast_op
@@ -78,7 +78,7 @@ class Lines:
         self.lanes, self.ar, self.hardware = lanes, lanes.state.ar, lanes.state.hardware
         tiles = op.tiles()
         self.layout: Layout | None = frag.tile_of(tiles[0]).resolve() if tiles else None
-        self.once = () if self.layout is None else _once(self.layout, lanes.threads)
+        self.holders = Holders() if self.layout is None else _holders(self.layout, lanes.threads)
         self.reported = op.reported()
         parts = [text.replace("%", "%%")]
         if self.layout is not None:
@@ -109,7 +109,7 @@ class Lines:
         if self.layout is None:
             return self.ar.compare("eq", self.hardware.thread, 0)
         held = self.hardware.holds(self.layout.where, element)
-        return self.ar.both(held, self.hardware.holds(self.once, element))
+        return self.ar.both(held, self.hardware.speaks(self.holders, element))
 
     def tell(self, element: int, condition: Predicate) -> None:
         """Prints the line of an element where a condition holds."""
@@ -174,8 +174,8 @@ def _wider(kind: str) -> list[Attribute]:
     return [] if kind == "s64" else [i32]
 
 
-def _once(layout: Layout, threads: int) -> Sequence[Condition]:
+def _holders(layout: Layout, threads: int) -> Holders:
     try:
-        return first_holders(layout, threads)
+        return single_holders(layout, threads)
     except LayoutError as error:
         raise FragirError(error.message, hint="convert the tile before") from error
