@@ -20,6 +20,7 @@ from fragir.passes.kernels import kernels_of
 from fragir.passes.placing.idle import PRODUCTS, idle_warps
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
+from fragir.passes.placing.staging import Placed, placed
 from fragir.passes.remarks import remark
 from fragir.passes.scopes import WarpScope, scopes
 from fragir.passes.target_pass import TargetPass
@@ -74,12 +75,17 @@ def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | No
     tiles, threads, count = tiles_of(scope.operations), scope.threads, scope.size
     if not tiles:
         return
-    plain = Relations(function, scope.operations, tiles, threads, count).solve()
-    inference = None
-    if plain.open:
+
+    def attempt() -> Placed:
+        plain = Relations(function, scope.operations, tiles, threads, count).solve()
+        if not plain.open:
+            return Placed(plain, None)
         from fragir.passes.placing.inference import infer
 
-        inference = infer(function, plain.open, threads, count)
+        return Placed(plain, infer(function, plain.open, threads, count))
+
+    (plain, inference), remarks = placed(scope.operations, attempt)
+    remark(function, remarks)
     if told is not None:
         from fragir.passes.placing.explanation import explained
 

@@ -2,7 +2,8 @@
 
 Of two tiles, the elements of one are the other's, or some of them, in the same lane. Where lanes
 do not hold what that takes, the operation asks for a layout near to the tile's in which they do,
-and the tile is converted on the way.
+and the tile is converted on the way. Where that is too much for a lane's registers, the operation
+is `staged`: its tiles have any layouts, and it goes through shared memory.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from fragir.layout import Layout
 from fragir.layout.modes import Point
 from fragir.layout.regrouping import Ways, alike, follow, nearest
 
+STAGED = "staged"
+
 
 class Regrouped(NamedTuple):
     """Two tiles of an operation, and how the elements of each are those of the other."""
@@ -32,7 +35,13 @@ class Regrouped(NamedTuple):
 
 
 class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
-    """An operation whose results are elements of its operands, in the same lanes."""
+    """An operation whose results are elements of its operands, in the same lanes unless it is
+    `staged`."""
+
+    @property
+    def staged(self) -> bool:
+        """Whether its elements go through shared memory: an attribute, which frag-place sets."""
+        return STAGED in self.attributes
 
     @abc.abstractmethod
     def regrouped(self) -> Iterable[Regrouped]:
@@ -49,6 +58,8 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
 
         Nothing of two tiles in whose layouts lanes hold the same elements, in whatever order.
         """
+        if self.staged:
+            return
         layouts = {value: _layout(value, attribute) for value, attribute in known.items()}
         for first, second, there, back in self.regrouped():
             source, target, ways = first, second, there
@@ -65,8 +76,8 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
                 yield target, ExplicitLayoutAttr(found)
 
     def repeats(self) -> bool:
-        """Always."""
-        return True
+        """Unless that takes memory."""
+        return not self.staged
 
     def verify_layouts(self) -> None:
         """VerifyException where the layouts of placed tiles would have elements change lanes."""

@@ -29,6 +29,11 @@ from fragir.passes.lowering.words import fragments_from, words_of
     frag.TransposeOp,
 )
 def rename(lanes: Lanes, op: RenamingOp) -> None:
+    if op.staged:
+        from fragir.passes.lowering.staged import through_memory  # few programs need it
+
+        through_memory(lanes, op)
+        return
     state = lanes.state
     for number, result in enumerate(op.results):
         picked = elements_of(op, number)

@@ -1,0 +1,119 @@
+"""Tiles in other shapes through shared memory: where no lane has what its registers are to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IntegerType, i1, i32
+from xdsl.ir import SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.elements import is_predicate
+from fragir.dialects.frag.regrouped import RenamingOp
+from fragir.passes.lowering.convert_narrow import Narrow
+from fragir.passes.lowering.elementwise import cast_op
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.memory import shared_bytes
+from fragir.passes.lowering.scratch_access import ScratchAccess, in_memory, row_strides
+from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.words import fragments_from, words_of
+
+BYTE = IntegerType(8)
+
+
+class View(NamedTuple):
+    """Where a tile lies among the elements of all: the first one, and steps along dimensions."""
+
+    strides: tuple[int, ...]
+    first: int
+
+
+def through_memory(lanes: Lanes, op: RenamingOp) -> None:
+    """Every operand is written where its elements lie, all threads wait, every result is read."""
+    state = lanes.state
+    written, read = views(op)
+    tiles = [frag.tile_of(value) for value in (*op.operands, *op.results)]
+    stored = stored_element(tiles[0])
+    shape = max((tile.shape for tile in tiles), key=_count)
+    size = shared_bytes(in_memory(shape), ptx.bits(stored.element_type))
+    with state.scratch.passage(size, state.scratch.whole):
+        for operand, view in zip(op.operands, written, strict=True):
+            tile = frag.tile_of(operand)
+            access = ScratchAccess(state, stored_element(tile), *view)
+            access.store(_widened(state, tile, list(state.tiles[operand])))
+        state.ar.insert(state.scratch.whole.barrier())
+        for result, view in zip(op.results, read, strict=True):
+            tile = frag.tile_of(result)
+            loaded = ScratchAccess(state, stored_element(tile), *view).load()
+            state.tiles[result] = _narrowed(state, tile, loaded)
+
+
+def views(op: RenamingOp) -> tuple[list[View], list[View]]:
+    """Where operands and results lie: what is larger has its rows in order."""
+    if len(op.operands) == 1:
+        shape = frag.tile_of(op.operands[0]).shape
+        strides = row_strides(shape)
+        return [View(strides, 0)], [_view(op, number, strides) for number in range(len(op.results))]
+    shape = frag.tile_of(op.results[0]).shape
+    strides = row_strides(shape)
+    if isinstance(op, frag.ConcatenateOp):
+        behind = frag.tile_of(op.first).shape[op.along] * strides[op.along]
+        return [View(strides, 0), View(strides, behind)], [View(strides, 0)]
+    assert isinstance(op, frag.JoinOp)
+    return [View(strides[:-1], 0), View(strides[:-1], 1)], [View(strides, 0)]
+
+
+def _view(op: RenamingOp, number: int, strides: Sequence[int]) -> View:
+    """Where a result of the only operand lies, whose elements have these strides."""
+    shape = frag.tile_of(op.results[number]).shape
+
+    def place(point: tuple[int, ...]) -> int:
+        _, source = op.source_of(number, point)
+        return sum(step * at for step, at in zip(strides, source, strict=True))
+
+    first = place((0,) * len(shape))
+    steps = (
+        place(tuple(int(d == dim) for d in range(len(shape)))) - first if size > 1 else 0
+        for dim, size in enumerate(shape)
+    )
+    return View(tuple(steps), first)
+
+
+def stored_element(tile: frag.TileType) -> frag.TileType:
+    """The tile with elements that have a place of their own in memory."""
+    if is_predicate(tile.element_type):
+        return tile.with_element(i32)
+    return tile.with_element(BYTE) if ptx.bits(tile.element_type) < 8 else tile
+
+
+def _widened(
+    state: LoweringState, tile: frag.TileType, fragments: Sequence[SSAValue]
+) -> Sequence[SSAValue]:
+    """The fragments of a tile as those of `stored_element`."""
+    ar, element = state.ar, tile.element_type
+    if is_predicate(element):
+        return [cast_op(ar, fragment, i1, i32) for fragment in fragments]
+    if ptx.bits(element) >= 8:
+        return fragments
+    apart = Narrow(ar, ptx.bits(element)).bytes_of(words_of(ar, fragments))
+    return fragments_from(ar, apart, BYTE, tile.chunk, len(fragments))
+
+
+def _narrowed(
+    state: LoweringState, tile: frag.TileType, fragments: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The way back."""
+    ar, element = state.ar, tile.element_type
+    if is_predicate(element):
+        return [
+            ar.insert(ptx.CompareOp("ne", part, ar.zero(part.type))).result for part in fragments
+        ]
+    if ptx.bits(element) >= 8:
+        return list(fragments)
+    words = Narrow(ar, ptx.bits(element)).words_of(words_of(ar, fragments))
+    return fragments_from(ar, words, element, tile.chunk, fragments_of(tile))
+
+
+def _count(shape: Sequence[int]) -> int:
+    return row_strides((1, *shape))[0]
