@@ -246,7 +246,7 @@ class LocatedFailure(PassFailedException):
 
     def __init__(self, op: Operation, message: str):
         super().__init__(message)
-        self.op_location = op.location
+        self.op, self.op_location = op, op.location
 
 
 _TRIED: ContextVar[bool] = ContextVar("_TRIED", default=False)

@@ -20,7 +20,7 @@ from fragir.passes.kernels import kernels_of
 from fragir.passes.placing.idle import PRODUCTS, idle_warps
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
-from fragir.passes.placing.staging import Placed, placed
+from fragir.passes.placing.staging import PlacedTiles, placed
 from fragir.passes.remarks import remark
 from fragir.passes.scopes import WarpScope, scopes
 from fragir.passes.target_pass import TargetPass
@@ -76,13 +76,13 @@ def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | No
     if not tiles:
         return
 
-    def attempt() -> Placed:
+    def attempt() -> PlacedTiles:
         plain = Relations(function, scope.operations, tiles, threads, count).solve()
         if not plain.open:
-            return Placed(plain, None)
+            return PlacedTiles(plain, None)
         from fragir.passes.placing.inference import infer
 
-        return Placed(plain, infer(function, plain.open, threads, count))
+        return PlacedTiles(plain, infer(function, plain.open, threads, count))
 
     (plain, inference), remarks = placed(scope.operations, attempt)
     remark(function, remarks)

@@ -15,9 +15,12 @@ from typing import NamedTuple
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface
+from fragir.dialects.limits import check_registers
+from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.modes import Point
 from fragir.layout.regrouping import Ways, alike, follow, nearest
@@ -70,7 +73,7 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
                 continue
             found = follow(have, ways)
             if found is None:
-                yield source, ExplicitLayoutAttr(nearest(have, ways))
+                yield source, ExplicitLayoutAttr(_nearest(have, ways, source))
             elif other is None or not alike(found, other):
                 layouts.setdefault(target, found)
                 yield target, ExplicitLayoutAttr(found)
@@ -88,12 +91,24 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
         }
         if len(known) < 2:
             return
-        for value, layout in self.propagate(known):
+        try:
+            follows = list(self.propagate(known))
+        except FragirError as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+        for value, layout in follows:
             if value in known:
                 raise VerifyException(
                     f"{self.name}: no element changes its lane, so {tile_of(value)} must have the "
                     f"layout {layout} here; write frag.convert"
                 )
+
+
+def _nearest(have: Layout, ways: Ways, tile: SSAValue) -> Layout:
+    """A layout near to a tile's that can be regrouped; FragirError where it takes too much."""
+    found, type_ = nearest(have, ways), tile_of(tile)
+    held = found.sizes.get("element", 1) * element_bits(type_.element_type)
+    check_registers(-(-held // 32), f"{type_} in a layout that can be regrouped")
+    return found
 
 
 def by(shape: Iterable[int]) -> str:

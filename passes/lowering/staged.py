@@ -22,7 +22,7 @@ from fragir.passes.lowering.words import fragments_from, words_of
 BYTE = IntegerType(8)
 
 
-class View(NamedTuple):
+class Strided(NamedTuple):
     """Where a tile lies among the elements of all: the first one, and steps along dimensions."""
 
     strides: tuple[int, ...]
@@ -49,22 +49,24 @@ def through_memory(lanes: Lanes, op: RenamingOp) -> None:
             state.tiles[result] = _narrowed(state, tile, loaded)
 
 
-def views(op: RenamingOp) -> tuple[list[View], list[View]]:
+def views(op: RenamingOp) -> tuple[list[Strided], list[Strided]]:
     """Where operands and results lie: what is larger has its rows in order."""
     if len(op.operands) == 1:
         shape = frag.tile_of(op.operands[0]).shape
         strides = row_strides(shape)
-        return [View(strides, 0)], [_view(op, number, strides) for number in range(len(op.results))]
+        return [Strided(strides, 0)], [
+            _view(op, number, strides) for number in range(len(op.results))
+        ]
     shape = frag.tile_of(op.results[0]).shape
     strides = row_strides(shape)
     if isinstance(op, frag.ConcatenateOp):
         behind = frag.tile_of(op.first).shape[op.along] * strides[op.along]
-        return [View(strides, 0), View(strides, behind)], [View(strides, 0)]
+        return [Strided(strides, 0), Strided(strides, behind)], [Strided(strides, 0)]
     assert isinstance(op, frag.JoinOp)
-    return [View(strides[:-1], 0), View(strides[:-1], 1)], [View(strides, 0)]
+    return [Strided(strides[:-1], 0), Strided(strides[:-1], 1)], [Strided(strides, 0)]
 
 
-def _view(op: RenamingOp, number: int, strides: Sequence[int]) -> View:
+def _view(op: RenamingOp, number: int, strides: Sequence[int]) -> Strided:
     """Where a result of the only operand lies, whose elements have these strides."""
     shape = frag.tile_of(op.results[number]).shape
 
@@ -77,7 +79,7 @@ def _view(op: RenamingOp, number: int, strides: Sequence[int]) -> View:
         place(tuple(int(d == dim) for d in range(len(shape)))) - first if size > 1 else 0
         for dim, size in enumerate(shape)
     )
-    return View(tuple(steps), first)
+    return Strided(tuple(steps), first)
 
 
 def stored_element(tile: frag.TileType) -> frag.TileType:

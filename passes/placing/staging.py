@@ -8,7 +8,6 @@ any layouts, and their elements go through shared memory. A remark says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from math import prod
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
-from fragir.diagnostics import trial
+from fragir.diagnostics import LocatedFailure, trial
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.regrouped import STAGED, RenamingOp
@@ -26,7 +25,7 @@ from fragir.passes.placing.inference import Inference
 from fragir.passes.placing.relations import Demand, Plain
 
 
-class Placed(NamedTuple):
+class PlacedTiles(NamedTuple):
     """The layouts of the tiles that some threads hold."""
 
     plain: Plain
@@ -44,22 +43,31 @@ class Placed(NamedTuple):
                         yield point, candidate.layout, candidate.demand
 
 
-Attempt = Callable[[], Placed]
+Attempt = Callable[[], PlacedTiles]
 """Places all tiles, as the operations are now. Raises where that cannot be."""
 _REFUSED = (PassFailedException, DiagnosticException, FragirError)
 
 
-def placed(operations: Sequence[Operation], attempt: Attempt) -> tuple[Placed, list[str]]:
+def placed(operations: Sequence[Operation], attempt: Attempt) -> tuple[PlacedTiles, list[str]]:
     """What an attempt finds with as few staged operations as it takes, and remarks on those."""
     renaming = [op for op in operations if isinstance(op, RenamingOp) and not op.staged]
     if not renaming:
         return attempt(), []
     staged: list[RenamingOp] = []
     while True:
-        found: Placed | None = None
-        with trial(), suppress(*_REFUSED):
-            found = attempt()
-        culprits = renaming if found is None else _culprits(found)
+        found: PlacedTiles | None = None
+        refused_at: Operation | None = None
+        try:
+            with trial():
+                found = attempt()
+        except _REFUSED as error:
+            refused_at = error.op if isinstance(error, LocatedFailure) else None
+        if found is not None:
+            culprits = _culprits(found)
+        elif isinstance(refused_at, RenamingOp) and not refused_at.staged:
+            culprits = [refused_at]
+        else:
+            culprits = renaming
         culprits = [op for op in culprits if not op.staged]
         if found is not None and not culprits:
             return found, [_remark(op) for op in staged]
@@ -73,7 +81,7 @@ def placed(operations: Sequence[Operation], attempt: Attempt) -> tuple[Placed, l
     return attempt(), []
 
 
-def _culprits(found: Placed) -> list[RenamingOp]:
+def _culprits(found: PlacedTiles) -> list[RenamingOp]:
     """The operations for which lanes hold too much of a tile: who asks for that, or else all that
     have to do with it."""
     asking: dict[RenamingOp, None] = {}
