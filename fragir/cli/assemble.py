@@ -11,14 +11,13 @@ from fragir.cli.command import (
     note,
     print_json,
     print_table,
-    target_option,
 )
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 
 EXAMPLES = (
     (
         "Registers and spills, without a file:",
-        "fragir assemble examples/hand_written.ptx --target sm_80",
+        "fragir assemble examples/hand_written.ptx",
     ),
     (
         "A cubin, and the same numbers as JSON:",
@@ -29,23 +28,26 @@ EXAMPLES = (
 
 @command(examples=EXAMPLES)
 @click.argument("ptx", metavar="K.ptx")
-@target_option
+@click.option("--target", metavar="SM", help="As in sm_90a; .target's of the PTX if absent.")
 @click.option("-o", "--output", metavar="K.cubin", help="Write the cubin here.")
 @click.option("--ptxas", metavar="VERSION", help="Use this ptxas, as in 12.9.")
 @json_option
-def main(ptx: str, target: str, output: str | None, ptxas: str | None, as_json: bool) -> None:
+def main(
+    ptx: str, target: str | None, output: str | None, ptxas: str | None, as_json: bool
+) -> None:
     """Assemble PTX with ptxas; show registers, spills and warnings of every kernel."""
     from dataclasses import asdict
 
-    from fragir.toolchain.ptxas import assemble, targets
+    from fragir.toolchain.ptxas import assemble, own_target, targets
 
     refuse_to_replace(output, ptx)
+    name = "<stdin>" if ptx == "-" else ptx
+    text = read_text(ptx, "PTX")
+    target = own_target(text, name) if target is None else target
     if target not in targets(ptxas):
         from fragir.isa.targets import ask_packages
 
         ask_packages(target)
-    name = "<stdin>" if ptx == "-" else ptx
-    text = read_text(ptx, "PTX")
     with Progress("assembling"):
         result = assemble(text, target, version=ptxas, filename=name)
     if output is not None:

@@ -268,14 +268,14 @@ def _depends(
 def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[dict[str, Any]]:
     """What ptxas did to the schedule. It is asked where there are wgmma, or `every` time."""
     from fragir.toolchain.find import PTXAS, find
-    from fragir.toolchain.ptxas import assemble
+    from fragir.toolchain.ptxas import assemble, own_target
     from fragir.toolchain.spills import most_spilled
 
     text = module.source.text if module.source is not None else ""
     if not text or not (every or "wgmma.mma_async" in text or "setmaxnreg" in text):
         return []
-    target = launch.target or _own_target(text)
     try:
+        target = launch.target or own_target(text, launch.ptx)
         find(PTXAS, launch.ptxas)
         with Progress("assembling"):
             verdicts = assemble(text, target, version=launch.ptxas, filename=launch.ptx).verdicts
@@ -290,14 +290,6 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
         finding = _whole_file(launch, verdict.kind, str(verdict))
         found.append({**finding, "line": line, "severity": "remark"})
     return found
-
-
-def _own_target(text: str) -> str:
-    """The target that PTX names; it has been read before, so it does."""
-    import re
-
-    named = re.search(r"^\s*\.target\s+(\w+)", text, re.MULTILINE)
-    return named[1] if named else ""
 
 
 def _whole_file(launch: LaunchOptions, kind: str, message: str) -> dict[str, Any]:

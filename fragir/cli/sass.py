@@ -19,7 +19,6 @@ from fragir.cli.command import (
     print_table,
 )
 from fragir.cli.files import read_bytes, read_text, write_output
-from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.passes.writer.origins import LineOrigin
@@ -101,7 +100,7 @@ class _Code(NamedTuple):
 
 
 def _code(file: str, target: str | None, entry: str | None) -> _Code:
-    from fragir.toolchain.ptxas import with_lines
+    from fragir.toolchain.ptxas import own_target, with_lines
     from fragir.toolchain.sass import disassemble
 
     if file.endswith(".cubin"):
@@ -119,12 +118,8 @@ def _code(file: str, target: str | None, entry: str | None) -> _Code:
         ptx, origins = program.emit_with_origins(module, target, source=text)
         return _Code(disassemble(with_lines(ptx, target), lines=True), origins)
     ptx = read_text(file, "PTX")
-    named = re.search(r"^\s*\.target\s+(\w+)", ptx, re.MULTILINE)
-    if target is None and named is None:
-        raise FragirError("this PTX has no .target", file, hint="is it PTX? --target says another")
-    return _Code(
-        disassemble(with_lines(ptx, target or (named[1] if named else "")), lines=True), ()
-    )
+    target = target or own_target(ptx, file)
+    return _Code(disassemble(with_lines(ptx, target), lines=True), ())
 
 
 def _problems(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fragir.errors import FragirError, shortened
+from fragir.ptx.comments import strip_comments
+from fragir.ptx.limits import Refused
 from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
@@ -100,6 +102,19 @@ def target_for(target: str, gpu: str) -> str:
     driver API, "Binary compatibility").
     """
     return target if target.rstrip("af") == gpu else gpu
+
+
+def own_target(ptx: str, filename: str) -> str:
+    """The target that PTX is for by its own words. FragirError where it names none."""
+    try:
+        bare, _ = strip_comments(ptx)
+    except Refused:  # a comment without an end; ptxas says so
+        bare = ptx
+    named = re.search(r"(?m)^[^\S\n]*\.target\s+(\w+)", bare)
+    if named is None:
+        hint = "is it PTX? --target says for which machine"
+        raise FragirError("this PTX has no .target", filename, hint=hint)
+    return named[1]
 
 
 def targets(version: str | None = None) -> tuple[str, ...]:

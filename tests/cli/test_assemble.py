@@ -21,6 +21,30 @@ def test_table(fragir: Fragir, store: Path) -> None:
     assert row.split()[-1] == "0"
 
 
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        (".target sm_90a", "sm_90a"),
+        ("/* .target sm_80\n.target sm_80 */ .target\tsm_75, texmode_independent", "sm_75"),
+        ("// .target sm_80\n  .target // sm_80\n sm_86", "sm_86"),
+    ],
+)
+def test_own_target(fragir: Fragir, in_folder: Path, line: str, target: str) -> None:
+    Path("k.ptx").write_text(f".version 8.0\n{line}\n.address_size 64\n.entry k() {{ ret; }}\n")
+    assert fragir("assemble", "k.ptx", "-o", "own.cubin").code == 0
+    assert fragir("assemble", "k.ptx", "--target", target, "-o", "told.cubin").code == 0
+    assert Path("own.cubin").read_bytes() == Path("told.cubin").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["", ".version 8.0\n// .target sm_80\n", "/* .version 8.0"])
+def test_no_target(fragir: Fragir, in_folder: Path, text: str) -> None:
+    Path("k.ptx").write_text(text)
+    result = fragir("assemble", "k.ptx")
+    assert result.code == 1
+    assert "k.ptx: this PTX has no .target" in result.err
+    assert "--target says for which machine" in result.err
+
+
 def test_json_and_cubin(fragir: Fragir, store: Path, in_folder: Path) -> None:
     result = fragir("assemble", "store.ptx", "--target", "sm_90a", "-o", "k.cubin", "--json")
     assert (result.code, result.err) == (0, "")
