@@ -192,7 +192,9 @@ class Relations:
             return
         for op in converts:
             roots = [self._classes.find(value) for value in (op.source, op.result)]
-            have, want = (self._found[root] for root in roots)
+            have, want = (self._found.get(root) for root in roots)
+            if have is None or want is None:  # open already
+                continue
             if have.role == want.role == WRITTEN:
                 continue
             if not same(have.layout, want.layout, op.source, False):
