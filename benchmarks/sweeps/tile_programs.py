@@ -18,6 +18,7 @@ from typing import Any
 from xdsl.dialects import func
 
 import fragir
+from benchmarks.sweeps.round_trips import RoundTrips
 from benchmarks.sweeps.tile_staging import STAGING, write_roles
 from benchmarks.sweeps.tile_steps import (
     BF16,
@@ -38,7 +39,6 @@ from fragir.reference import compare, evaluate, outputs
 from fragir.reference.inputs import generate, resolve, slots
 from fragir.sweeps import Plan, Result, Sweep, Task
 from fragir.sweeps.attempt import Attempt, attempt
-from fragir.sweeps.round_trips import RoundTrips
 
 STEPS: Steps = {**COMPUTING, **STAGING}
 #: Seconds of CPU time that a compilation may take, and all of a program.
