@@ -7,6 +7,7 @@ after the other along the warp axis.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,11 @@ def fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) ->
 
 def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
     """One step for a run of independent mma."""
+    return products(d, group).run
+
+
+def products(d: Decoder, group: Sequence[tree.Instruction]) -> Products:
+    """A run of independent mma."""
     ins = group[0]
     op = operation(d, ins)
     if not isinstance(op, Mma):
@@ -70,13 +76,15 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
                     f"operand {name} of {ins.mnemonic} has {wanted.count} registers, "
                     f"not {len(elements)}",
                 )
-    return _Products(d, group, op, vectors).run
+    return Products(d, group, op, vectors)
 
 
-class _Products:
+class Products:
     """The registers of a run of mma, and what computes it."""
 
-    def __init__(self, d: Decoder, group: list[tree.Instruction], op: Mma, vectors: Any) -> None:
+    def __init__(
+        self, d: Decoder, group: Sequence[tree.Instruction], op: Mma, vectors: Any
+    ) -> None:
         self.machine, self.op, self.count = d.machine, op, len(group)
         self.result, self.write = outputs(d, group, vectors[0], op.d.width)
         widths = (op.a.width, op.b.width, op.c.width)

@@ -11,8 +11,7 @@ from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.located import address_of, located
-from fragir.emulator.checks.planes import PlaneDecoder, later
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena
 from fragir.emulator.numbers.types import I64, count_of
 from fragir.ptx import tree
@@ -43,7 +42,7 @@ class AccessedBits:
             return []
         if d.place(ins, 1, d.space(ins)).space == "global":
             return self.undefined.clear(each.written)
-        repeat, found = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins)), located(d, ins)
+        repeat, found = self.undefined.repeat(d, ins), located(d, ins)
         undefined, look = self.undefined, self.undefined.settle(each.written)
         written = undefined.bits(each.written)
         if found is None:
@@ -82,12 +81,12 @@ class AccessedBits:
         if load and place.space == "global":
             return steps + self.undefined.clear(each.written)
         if load:
-            repeat = PlaneDecoder(d, self.plane).repeat(ins, (2,))
+            repeat = self.undefined.repeat(d, ins, (2,))
             return [*steps, self._looked_at(repeat, each.written)]
         checks = self.uses.checks(ins, each.operands[1], "stored to global memory", place)
         if place.space == "global":
             return steps + checks
-        repeat = PlaneDecoder(d, self.plane).repeat(ins, (2,))
+        repeat = self.undefined.repeat(d, ins, (2,))
 
         def run(sel: Any, mask: Mask) -> None:
             if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
@@ -103,11 +102,11 @@ class AccessedBits:
         what = "stored to global memory"
         if place.space == "global":
             return self.uses.checks(ins, data, what, place)
-        repeat = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins))
+        repeat = self.undefined.repeat(d, ins)
         if place.space != "generic":
             return [self._defined(d, ins, data, repeat)]
         checks = self.uses.checks(ins, data, what, place)
-        memory, globals_ = self.machine.memory, self.plane.memory.globals
+        memory, causes = self.machine.memory, self.undefined.causes
 
         def run(sel: Any, mask: Mask) -> None:
             address = place.at(sel, mask)
@@ -123,8 +122,10 @@ class AccessedBits:
                 for check in checks:
                     check(sel, lanes)
                 repeat(sel, mask)
-                for offset in range(32):  # global memory counts as defined
-                    globals_.bytes[np.minimum(at + offset, globals_.bytes.size - 1)] = 0
+                planes = (self.plane, causes.plane) if causes.known else (self.plane,)
+                for bytes_ in (plane.memory.globals.bytes for plane in planes):
+                    for offset in range(32):  # global memory counts as defined
+                        bytes_[np.minimum(at + offset, bytes_.size - 1)] = 0
                 return
             repeat(sel, mask)
 
@@ -159,6 +160,7 @@ class AccessedBits:
             return checks + self.undefined.clear(each.written)
         outs = self.undefined.rows(each.written)
         shadowed = Shadowed(d, ins, self.plane, outs)
+        causes = self.undefined.causes
         found, undefined = located(d, ins), self.undefined
         involved = undefined.bits([*data, *each.written])
         look = undefined.settle(each.written)
@@ -175,6 +177,9 @@ class AccessedBits:
                     return
             shadowed.run(place, sel, mask)
             look()
+            if causes.known:
+                for register in each.written:
+                    store(causes.row(register), sel, mask, 0)
             if (
                 place.space == "generic"
                 and (lanes := self._on_global(place, sel, mask)) is not None

@@ -44,7 +44,12 @@ class Computing:
         if not sources or same:
             return self.undefined.clear(outs)
         step = later(d, lambda: sequence(self._steps(d, ins, each, sources, outs)))
-        return self.undefined.if_doubtful([step], sources, outs)
+        causes = self.undefined.causes
+        if isinstance(row.bits, Moves) and row.together:
+            origins = causes.repeat(d, ins)
+        else:
+            origins = causes.spread(sources, outs, row.bits == "warp")
+        return self.undefined.if_doubtful([origins, step], sources, outs)
 
     def _steps(
         self,

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits
+from fragir.emulator.checks.definedness.choices import Choices, chosen
 from fragir.emulator.checks.definedness.computing import Computing
 from fragir.emulator.checks.definedness.copies import Copies
 from fragir.emulator.checks.definedness.matrices import Matrices
@@ -25,11 +26,13 @@ from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.located import located
-from fragir.emulator.checks.planes import PlaneDecoder
+from fragir.emulator.checks.planes import Plane, PlaneDecoder
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles
+from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
@@ -53,12 +56,13 @@ class Definedness(Hooks):
         super().__init__(machine, program)
         self.undefined = undefined = Undefined(machine, program)
         self.flow, self.plane = undefined.flow, undefined.plane
-        self.shuffles = Shuffles(self.plane)
+        self.choices = Choices.of(program, undefined.flow)
+        self.shuffles = Shuffles(self.plane, undefined.causes)
         self.uses = Uses(machine, program, undefined, self.shuffles, self.found)
         self.accesses = AccessedBits(machine, undefined, self.uses)
         self.computing = Computing(undefined)
-        self.matrices = Matrices(machine, undefined, self.uses)
-        self.copies = Copies(self.plane, self.uses)
+        self.matrices = Matrices(machine, undefined)
+        self.copies = Copies(self.plane, undefined.causes, self.uses)
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -83,17 +87,35 @@ class Definedness(Hooks):
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         bits = d.program.opcode(group[0]).bits
         if bits == "matrix":
-            before = self.matrices.mma(group)
+            before = self.matrices.mma(d, group)
         else:
-            before = self._shadow(d, group[0])
+            before = self._chosen(group[0], self._shadow(d, group[0]))
         if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
         return self.undefined.before(before, step)
 
     def wrap_guard(self, d: Decoder, instruction: tree.Instruction, step: Step) -> Step:
-        guard = self.flow.of(instruction).guard
-        before = self.uses.checks(instruction, [guard] if guard else [], "the guard")
-        return self.undefined.before(before, step)
+        each = self.flow.of(instruction)
+        guard = [each.guard] if each.guard is not None else []
+        choice = each.guard in self.choices.conditions(instruction)
+        before = self.uses.checks(instruction, guard, "the guard", spared=choice)
+        step = self.undefined.before(before, step)
+        after = self._choice(guard, each.written) if choice else []
+        return sequence([step, *after]) if after else step
+
+    def _chosen(self, instruction: tree.Instruction, before: list[Step]) -> list[Step]:
+        """What happens to undefined bits, also where branches do not say whether it does."""
+        each = self.flow.of(instruction)
+        conditions = [c for c in self.choices.conditions(instruction) if c != each.guard]
+        after = self._choice(conditions, each.written)
+        if not after:
+            return before
+        read = (*each.read, *conditions)
+        return self.undefined.if_doubtful([*before, *after], read, each.written)
+
+    def _choice(self, conditions: list[Register], written: Sequence[Register]) -> list[Step]:
+        steps = chosen(self.undefined, conditions, written)
+        return self.undefined.if_doubtful(steps, conditions, written)
 
     def wrap_terminator(
         self, d: Decoder, instruction: tree.Instruction, terminator: Terminator
@@ -103,7 +125,10 @@ class Definedness(Hooks):
         row = d.program.opcode(instruction)
         index = [r for operand in each.operands[:1] for r in operand]
         what = "the condition of a branch" if row.ends == "branch" and not index else "the guard"
-        before = self.uses.checks(instruction, guard, what)
+        between = self.choices.written(instruction)
+        before = self.uses.checks(instruction, guard, what, spared=between is not None)
+        if between is not None:
+            before += self._choice(guard, between)
         if row.ends == "call":
             before += self._arguments(d, instruction)
         elif row.ends != "return":
@@ -125,19 +150,27 @@ class Definedness(Hooks):
         """Those of an instruction's registers that are followed, as bits."""
         each = self.flow.of(instruction)
         guard = () if each.guard is None else (each.guard,)
-        return self.undefined.bits((*each.read, *each.written, *each.addresses, *guard))
+        conditions = self.choices.conditions(instruction)
+        some = (*each.read, *each.written, *each.addresses, *guard, *conditions)
+        return self.undefined.bits(some)
 
     def _arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         _, name, _ = split_call(ins)
-        calls = Calls(PlaneDecoder(d, self.plane))
+        calls = [Calls(PlaneDecoder(d, plane)) for plane in self._planes()]
         checks: list[Step] = []
-        if d.program.routine(name.text) is None and calls.extern(name) is None:
+        if d.program.routine(name.text) is None and calls[0].extern(name) is None:
             called = d.registers(name)
             checks = self.uses.checks(ins, called, "the function that is called")
-        return [*checks, self._moving(calls.begin(ins))]
+        return [*checks, self._moving(sequence([each.begin(ins) for each in calls]))]
 
     def _results(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
-        return [self._moving(Calls(PlaneDecoder(d, self.plane)).end(ins))]
+        ends = [Calls(PlaneDecoder(d, plane)).end(ins) for plane in self._planes()]
+        return [self._moving(sequence(ends))]
+
+    def _planes(self) -> list[Plane]:
+        """What calls move: the causes too where there can be any."""
+        products = any(row.bits in ("matrix", "wgmma") for row, _ in self.program.rows())
+        return [self.plane, self.undefined.causes.plane] if products else [self.plane]
 
     def _moving(self, step: Step) -> Step:
         """A step that may write any register of a function."""
@@ -196,9 +229,8 @@ class Definedness(Hooks):
         steps = self.uses.checks(ins, steering, "an operand of a shuffle")
         moved = [r for r in each.operands[1] if r in self.undefined.tracked]
         name = self.flow.name(ins, moved[0]) if moved else ""
-        row = self.plane.row(moved[0]) if moved else None
-        out = self.plane.row(each.written[0])
-        step = self.shuffles.step(d, ins, out, row, name)
+        of = moved[0] if moved else None
+        step = self.shuffles.step(d, ins, each.written[0], of, name)
         involved = self.undefined.bits([*moved, each.written[0]])
         look = self.undefined.settle(each.written[:1])
         whole = names_all(d, ins)

@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.definedness.causes import Causes
+from fragir.emulator.checks.definedness.choices import Choices
 from fragir.emulator.checks.definedness.spreading import full
-from fragir.emulator.checks.planes import Plane
+from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.program.dataflow import Dataflow, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.program import Program
+from fragir.ptx import tree
 
 if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
 
 #: What comes from elsewhere than registers: from memory, another lane, a call.
-_ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results")
+_ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results", "wgmma")
 #: Words of loads and atomics on memory that counts as defined.
 _DEFINED = frozenset(("global", "const", "param::entry"))
 #: What gives defined registers, or those of memory, whatever its operands are.
-_OWN = ("load", "load fragment", "atomic", "matrix", "wgmma")
+_OWN = ("load", "load fragment", "atomic")
 
 
 class FollowedRegisters:
@@ -40,9 +44,11 @@ class FollowedRegisters:
             for r in each.written
         }
         #: All of them.
+        choices = Choices.of(program, flow)
         self.tracked = flow.closure(
             self.unwritten | read_from_elsewhere,
             lambda ins: program.opcode(ins).bits not in _OWN,
+            sources=lambda ins, each: (*each.read, *choices.conditions(ins)),
         )
 
     @classmethod
@@ -60,6 +66,8 @@ class Undefined:
     def __init__(self, machine: Machine, program: Program) -> None:
         self.flow = dataflow(program)
         self.plane = Plane(machine, 0xFF)
+        #: Of undefined bits: what in a tensor core they come from.
+        self.causes = Causes(machine, self.plane)
         followed = FollowedRegisters.of(program, self.flow)
         self._unwritten = followed.unwritten
         #: Registers that can hold undefined bits.
@@ -73,6 +81,7 @@ class Undefined:
 
     def start_wave(self) -> None:
         self.plane.reset()
+        self.causes.start_wave()
         for register in self._unwritten:
             row = self.plane.row(register)
             row[...] = full(np.ones((), np.bool_), row.dtype)
@@ -80,6 +89,17 @@ class Undefined:
 
     def row(self, register: Register) -> Row:
         return self.plane.row(register)
+
+    def repeat(self, d: Decoder, ins: tree.Instruction, steering: Sequence[int] = ()) -> Step:
+        """The step of an instruction that moves data, on undefined bits and their causes."""
+        bits = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins, steering))
+        causes = self.causes.repeat(d, ins, steering)
+
+        def run(sel: Any, mask: Mask) -> None:
+            bits(sel, mask)
+            causes(sel, mask)
+
+        return run
 
     def rows(self, registers: Iterable[Register]) -> list[Row]:
         """Those of the registers that are followed."""

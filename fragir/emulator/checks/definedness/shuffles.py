@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.definedness.causes import Causes, ranks
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.collective import sources_of
-from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.numbers.types import Bools
+from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ class Suspect:
 class Shuffles:
     """What the warps have shuffled."""
 
-    def __init__(self, plane: Plane) -> None:
-        self.plane = plane
+    def __init__(self, plane: Plane, causes: Causes) -> None:
+        self.plane, self.causes = plane, causes
         self.suspects: dict[int, dict[tuple[int, str], Suspect]] = {}
 
     def clear(self) -> None:
@@ -54,13 +56,15 @@ class Shuffles:
         self.suspects.setdefault(warp, {}).setdefault(key, suspect)
 
     def step(
-        self, d: Decoder, ins: tree.Instruction, out: Row, moved: Row | None, name: str
+        self, d: Decoder, ins: tree.Instruction, result: Register, of: Register | None, name: str
     ) -> Step:
-        """What a shuffle does to the undefined bits `out` of its result.
+        """What a shuffle does to the undefined bits of its result.
 
-        `moved`: those of the register that it moves, called `name`; None where it has none.
+        `of`: the register that it moves, called `name`; None where that has no undefined bits.
         """
         repeat = PlaneDecoder(d, self.plane).repeat(ins, (2, 3))
+        out, moved = self.plane.row(result), None if of is None else self.plane.row(of)
+        causes, caused = self.causes, self.causes.repeat(d, ins, (2, 3))
         sources, members = sources_of(d, ins), d.row(ins, ins.operands[-1], "u32")
         machine = d.machine
 
@@ -68,8 +72,12 @@ class Shuffles:
             there = np.broadcast_to(_ALL, members[sel].shape) if mask is None else mask
             undefined = None if moved is None else moved[sel]
             if undefined is not None and undefined.any():
+                moves = (undefined != 0) & there
+                if causes.known and of is not None:
+                    moves &= ranks(causes.row(of)[sel]) >= len(causes.known)
                 repeat(sel, mask)
-                self._moved(d, ins, sel, out[sel] != 0, (undefined != 0) & there, there, name)
+                caused(sel, mask)
+                self._moved(d, ins, sel, out[sel] != 0, moves, there, name)
             else:
                 store(out, sel, mask, 0)
             source = np.broadcast_to(sources(sel)[0], there.shape)
@@ -79,6 +87,8 @@ class Shuffles:
                 gives |= ~mask
             if not gives.all():
                 store(out, sel, ~gives, np.iinfo(out.dtype).max)
+                if causes.known:
+                    store(causes.row(result), sel, ~gives, 0)
                 alive = machine.alive[sel]
                 self._silent(ins, sel, ~gives, source, members[sel], alive)
 
@@ -95,7 +105,7 @@ class Shuffles:
         name: str,
     ) -> None:
         warps = np.arange(self.plane.machine.warps)[sel]
-        for index in np.flatnonzero((result & there).any(axis=1)):
+        for index in np.flatnonzero((result & there).any(axis=1) & undefined.any(axis=1)):
             lane, count = int(np.argmax(undefined[index])), int(undefined[index].sum())
             some = "1 lane" if count == 1 else f"{count} lanes"
             text = f"{name} is not initialised in {some}; it is shuffled"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.definedness.causes import DEFINED, ranks
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.machine.lanes import LANES, Mask, Step
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
 
 KIND = "uninitialised"
+
+
+def _lanes(count: int) -> str:
+    return "1 lane" if count == 1 else f"{count} lanes"
 
 
 class Uses:
@@ -51,9 +56,27 @@ class Uses:
             return
         self._said.add(key)
         self._suspects_of(ins, warp)
-        some = "1 lane" if count == 1 else f"{count} lanes"
-        text = f"{name} is not initialised in {some}; it is {what}"
+        text = f"{name} is not initialised in {_lanes(count)}; it is {what}"
         self._report(ins, name, text, warp * LANES + lane, address)
+
+    def blame(self, found: Any, use: tree.Instruction, what: str) -> None:
+        """Says of the operands of tensor cores with these ranks what their results are used for."""
+        for rank in np.unique(found).tolist():
+            if rank >= len(self.undefined.causes.known):
+                continue
+            cause = self.undefined.causes.known[rank]
+            key = id(cause.ins), cause.name
+            if key in self._said:
+                continue
+            self._said.add(key)
+            self._suspects_of(cause.ins, cause.warp)
+            line = self.program.error("", use.at).line
+            text = (
+                f"{cause.name} is not initialised in {_lanes(cause.count)}; it is {cause.what}, "
+                f"and what comes of it is {what} at line {line}"
+            )
+            lane = cause.warp * LANES + cause.lane
+            self._report(cause.ins, cause.name, text, lane, cause.address)
 
     def _suspects_of(self, use: tree.Instruction, warp: int) -> None:
         """Undefined values matter in a warp: so do those that it has shuffled."""
@@ -77,22 +100,35 @@ class Uses:
         registers: Iterable[Register],
         what: str,
         place: MemoryOperand | None = None,
+        *,
+        spared: bool = False,
     ) -> list[Step]:
-        """Steps that report undefined bits of registers in the lanes that take part."""
+        """Steps that report undefined bits of registers in the lanes that take part.
+
+        `spared`: not those of a tensor core's results.
+        """
         registers = list(dict.fromkeys(registers))
         rows = [
-            (self.undefined.row(r), self.undefined.flow.name(ins, r))
+            (r, self.undefined.row(r), self.undefined.flow.name(ins, r))
             for r in registers
             if r in self.undefined.tracked
         ]
+        causes = self.undefined.causes
         if not rows:
             return []
 
         def run(sel: Any, mask: Mask) -> None:
-            for row, name in rows:
+            for register, row, name in rows:
                 bad = row[sel] != 0
                 if mask is not None:
                     bad = bad & mask
+                if causes.known and bad.any():
+                    of_register = ranks(causes.row(register)[sel])
+                    if spared:
+                        bad &= of_register == DEFINED
+                    else:
+                        self.blame(of_register[bad], ins, what)
+                        bad &= of_register >= len(causes.known)
                 if bad.any():
                     warp, lane = (int(x) for x in np.argwhere(bad)[0])
                     warp = int(np.arange(self.machine.warps)[sel][warp])
