@@ -33,14 +33,14 @@ DEFINED, NAMELESS = 255, 254
 
 class Cause(NamedTuple):
     """An operand with undefined elements. `name`: of its first register, or of a place in memory;
-    `count`: in how many lanes it is undefined."""
+    `lanes`: in how many it is undefined."""
 
     ins: tree.Instruction
     name: str
     what: str
     warp: int
     lane: int
-    count: int
+    lanes: int
     address: int | None = None
 
 

@@ -2,29 +2,18 @@
 
 Where the ways of a branch come together again, further down, with nothing between but arithmetic on
 registers, it is a choice of values: `if (x == 0) y = 1;`. The same is a guard before such an
-instruction. Where the condition is made of undefined results of a tensor core, as in the rows behind
-a tile's residue, it is no error then, but what is written on the way is undefined.
+instruction. Where the condition is made of undefined results of a tensor core, as in the rows
+behind a tile's residue, it is no error then, but what is written on the way is undefined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from fragir.emulator.checks.definedness.causes import DEFINED, numbers, ranks
-from fragir.emulator.checks.definedness.spreading import full
-from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.program.dataflow import Dataflow, Roles
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import targets
 from fragir.emulator.program.opcode import Logic, Moves
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
-
-if TYPE_CHECKING:
-    from fragir.emulator.checks.definedness.registers import Undefined
 
 #: So many instructions are looked at behind a branch.
 _FAR = 256
@@ -101,32 +90,3 @@ class Choices:
     def _to(self, at: int) -> int:
         placed = self.program.code[at]
         return targets(self.program, placed.ins, placed.scope)[0]
-
-
-def chosen(
-    undefined: Undefined, conditions: Iterable[Register], written: Iterable[Register]
-) -> list[Step]:
-    """What is written, where a tensor core's results leave a condition undefined.
-
-    Behind what else happens to it.
-    """
-    read = [r for r in conditions if r in undefined.tracked]
-    out = [r for r in written if r in undefined.tracked]
-    if not read or not out:
-        return []
-    causes = undefined.causes
-
-    def run(sel: Any, mask: Mask) -> None:
-        for condition in read:
-            bad = undefined.row(condition)[sel] != 0
-            bad = bad if mask is None else bad & mask
-            if not bad.any():
-                continue
-            found = ranks(causes.row(condition)[sel])
-            bad &= found != DEFINED
-            for register in out:
-                row, cause = undefined.row(register), causes.row(register)
-                store(row, sel, bad, full(bad, row.dtype))
-                store(cause, sel, bad, numbers(found, cause.dtype))
-
-    return [causes.when_known(run)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.definedness.causes import DEFINED, numbers, ranks
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.spreading import (
     full,
@@ -147,3 +148,32 @@ class Computing:
             store(target, sel, mask, value)
 
         return run
+
+
+def chosen(
+    undefined: Undefined, conditions: Iterable[Register], written: Iterable[Register]
+) -> list[Step]:
+    """What is written, where a tensor core's results leave a condition undefined.
+
+    Behind what else happens to it.
+    """
+    read = [r for r in conditions if r in undefined.tracked]
+    out = [r for r in written if r in undefined.tracked]
+    if not read or not out:
+        return []
+    causes = undefined.causes
+
+    def run(sel: Any, mask: Mask) -> None:
+        for condition in read:
+            bad = undefined.row(condition)[sel] != 0
+            bad = bad if mask is None else bad & mask
+            if not bad.any():
+                continue
+            found = ranks(causes.row(condition)[sel])
+            bad &= found != DEFINED
+            for register in out:
+                row, cause = undefined.row(register), causes.row(register)
+                store(row, sel, bad, full(bad, row.dtype))
+                store(cause, sel, bad, numbers(found, cause.dtype))
+
+    return [causes.when_known(run)]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.definedness.causes import Causes
+from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.planes import Plane
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import DeviceMemory

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits
-from fragir.emulator.checks.definedness.choices import Choices, chosen
-from fragir.emulator.checks.definedness.computing import Computing
+from fragir.emulator.checks.definedness.choices import Choices
+from fragir.emulator.checks.definedness.computing import Computing, chosen
 from fragir.emulator.checks.definedness.copies import Copies
 from fragir.emulator.checks.definedness.matrices import Matrices
 from fragir.emulator.checks.definedness.registers import Undefined

@@ -31,9 +31,9 @@ def ranked(undefined: Any, older: U8 | None, root: Root) -> U8 | None:
     """The ranks of elements; None where all are defined. `older`: what they are made of."""
     if not undefined.any():
         return None
-    older = np.full(undefined.shape, _LAST) if older is None else older
-    fresh = undefined & (older == _LAST)
-    found = np.where(undefined, older, _LAST)
+    known: Any = np.full(undefined.shape, _LAST) if older is None else older
+    fresh: Any = undefined & (known == _LAST)
+    found = np.where(undefined, known, _LAST)
     return np.where(fresh, root(fresh), found) if fresh.any() else found
 
 

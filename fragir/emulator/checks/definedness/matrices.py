@@ -20,7 +20,7 @@ from fragir.emulator.checks.definedness.elements import (
 )
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.planes import PlaneDecoder, later
-from fragir.emulator.instructions.products import products
+from fragir.emulator.instructions.products import Products, products
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, expand
 from fragir.emulator.machine.lanes import LANES, Mask, Step
@@ -32,7 +32,6 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.program.dataflow import Roles
 
 #: Where mma and wgmma have the metadata of a sparse A.
 _METADATA = {"mma": 4, "wgmma": 3}
@@ -71,7 +70,14 @@ class Matrices:
         op, plan, first = bits.op, bits.op.plan, group[0]
         sparse, at = plan.metadata is not None, _METADATA["mma"]
         real = d.source(first, at, "u32") if sparse else None
-        named = {"a": 1, "b": 2, "c": 3, "e": at, "sfa": at + 2 * sparse, "sfb": at + 2 + 2 * sparse}
+        named = {
+            "a": 1,
+            "b": 2,
+            "c": 3,
+            "e": at,
+            "sfa": at + 2 * sparse,
+            "sfb": at + 2 + 2 * sparse,
+        }
 
         def run(sel: Any, mask: Mask) -> None:
             sel = whole_warps(sel, mask)
@@ -85,13 +91,16 @@ class Matrices:
                 return of(undefined, known, root)
 
             def matrix(letter: str, fragment: Any) -> U8 | None:
-                def read(of: Any) -> Any:
+                def read(of: Products) -> Any:
                     return of.sources[letter].read(sel)[: fragment.count]
 
                 return ranked_by(partial(of_registers, fragment), letter, read)
 
             def word(of: Callable[..., U8 | None], letter: str) -> U8 | None:
-                return ranked_by(of, letter, lambda of: of.words[letter][sel][None])
+                def read(of: Products) -> Any:
+                    return of.words[letter][sel][None]
+
+                return ranked_by(of, letter, read)
 
             a, b, c = (matrix(x, f) for x, f in (("a", plan.a), ("b", plan.b), ("c", plan.c)))
             rows = columns = kept = None
@@ -105,7 +114,9 @@ class Matrices:
                     for x in "ab"
                 }
                 scaled = word(scales["a"], "sfa")
-                rows = scaled if rows is None else rows if scaled is None else np.minimum(rows, scaled)
+                rows = (
+                    scaled if rows is None else rows if scaled is None else np.minimum(rows, scaled)
+                )
                 columns = word(scales["b"], "sfb")
             found = product(plan.d.extents, a, b, c, rows=rows, columns=columns, kept=kept)
             if found is None:
@@ -126,13 +137,17 @@ class Matrices:
         shared = self._shared_operands(item)
         if shared is None:
             return  # the wgmma itself reports it
-        if not doubtful and shared == (None, None):
-            return
         a, b = shared
+        if not doubtful and a is None and b is None:
+            return
         c = rows = kept = None
         plan = op.plan
         if doubtful:
-            a = a if form.a is None else self._held(item, "a", form.a, partial(of_registers, plan.a))
+            a = (
+                a
+                if form.a is None
+                else self._held(item, "a", form.a, partial(of_registers, plan.a))
+            )
             c = self._held(item, "c", form.d, partial(of_registers, plan.d))
         if plan.metadata is not None and item.meta is not None:
             selector = form.options["selector"]

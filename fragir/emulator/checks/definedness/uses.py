@@ -61,10 +61,12 @@ class Uses:
 
     def blame(self, found: Any, use: tree.Instruction, what: str) -> None:
         """Says of the operands of tensor cores with these ranks what their results are used for."""
-        for rank in np.unique(found).tolist():
-            if rank >= len(self.undefined.causes.known):
+        known = self.undefined.causes.known
+        some: list[int] = np.unique(found).tolist()
+        for rank in some:
+            if rank >= len(known):
                 continue
-            cause = self.undefined.causes.known[rank]
+            cause = known[rank]
             key = id(cause.ins), cause.name
             if key in self._said:
                 continue
@@ -72,7 +74,7 @@ class Uses:
             self._suspects_of(cause.ins, cause.warp)
             line = self.program.error("", use.at).line
             text = (
-                f"{cause.name} is not initialised in {_lanes(cause.count)}; it is {cause.what}, "
+                f"{cause.name} is not initialised in {_lanes(cause.lanes)}; it is {cause.what}, "
                 f"and what comes of it is {what} at line {line}"
             )
             lane = cause.warp * LANES + cause.lane
