@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, VectorType
 from xdsl.ir import SSAValue
@@ -16,6 +17,8 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.errors import FragirError
 from fragir.layout import Layout, LayoutError
+from fragir.layout.distribution import handed_out
+from fragir.layout.modes import WARP
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -24,6 +27,14 @@ from fragir.passes.lowering.memory import LaneMemory
 # What stands for so many bits of several elements; nothing is computed with them.
 _NATURAL: tuple[int, ...] = ()  # the order in which memory has them
 _UNITS = {8: IntegerType(8, Signedness.UNSIGNED), 16: Float16Type()}
+
+
+class BytesApart(FragirError):
+    """The elements of a byte are not side by side in a lane; they would be in `whole`."""
+
+    def __init__(self, message: str, hint: str | None, whole: frag.TileType):
+        super().__init__(message, hint=hint)
+        self.whole = whole
 
 
 class PackedAccess:
@@ -60,7 +71,11 @@ class PackedAccess:
         per = bits // memory.bits
         self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
         self._tile, self._chunk = tile, tile.chunk
-        coarse = _coarse(held, dim, per, tile)
+        self._whole = whole_bytes(tile, dim, per, hardware.threads)
+        try:
+            coarse = _coarse(held, dim, per, tile)
+        except FragirError as error:
+            raise BytesApart(error.message, error.hint, self._whole) from error
         units = in_units(ar, memory, along, bits)
         shape = tuple(n // per if d == dim else n for d, n in enumerate(tile.shape))
         self._inner = TileAccess(
@@ -90,13 +105,28 @@ class PackedAccess:
     def store(self, fragments: Sequence[SSAValue]) -> None:
         """Writes the tile, one vector a chunk."""
         if self._order:
-            raise FragirError(
+            raise BytesApart(
                 f"the elements of {self._tile} that share a register do not share a byte in memory",
-                hint="convert it to a layout that has them side by side (frag.convert)",
+                "convert it to a layout that has them side by side (frag.convert)",
+                self._whole,
             )
         type_ = VectorType(self._unit, [self._chunk // self._per])
         cast = [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in fragments]
         self._inner.store(cast)
+
+
+def whole_bytes(tile: frag.TileType, dim: int, per: int, threads: int) -> frag.TileType:
+    """The tile with as many elements side by side along a dimension as there may be, `per` at
+    least."""
+    vector = 128 // ptx.bits(tile.element_type)
+    while vector > per and (tile.shape[dim] % vector or prod(tile.shape) % (vector * threads)):
+        vector //= 2
+    order = (dim, *(d for d in reversed(range(len(tile.shape))) if d != dim))
+    unit = tuple(vector if d == dim else 1 for d in range(len(tile.shape)))
+    if tile.shape[dim] % vector:
+        return tile
+    shares = {"element": unit, "lane": WARP, "warp": max(1, threads // WARP)}
+    return tile.with_layout(frag.ExplicitLayoutAttr(handed_out(tile.shape, shares, order)))
 
 
 def _held(tile: frag.TileType, dim: int, per: int) -> tuple[Layout, tuple[int, ...]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import LOWERINGS
@@ -21,7 +24,7 @@ from fragir.passes.lowering.memory import (
     shared_bytes,
     shared_memory,
 )
-from fragir.passes.lowering.packed import PackedAccess
+from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
 
@@ -122,7 +125,11 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
 @LOWERINGS.attach(frag.LoadOp)
 def load(lanes: Lanes, op: frag.LoadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
-    access = _access(state, op.tile.type, op)
+    try:
+        access = _access(state, op.tile.type, op)
+    except BytesApart as apart:
+        state.tiles[op.tile] = _loaded_whole(state, op, apart)
+        return
     if memory.layout is None and isinstance(access, TileAccess):
         lanes.bind_each(op.tile, access.load_chunk)
     else:
@@ -132,7 +139,31 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
 @LOWERINGS.attach(frag.StoreOp)
 def store(lanes: Lanes, op: frag.StoreOp) -> None:
     tile, state = frag.tile_of(op.tile), lanes.state
-    _access(state, tile, op).store(state.tiles[op.tile])
+    try:
+        _access(state, tile, op).store(state.tiles[op.tile])
+    except BytesApart as apart:
+        from fragir.passes.lowering.convert import convert  # few programs need it
+
+        _tell_apart(state, op, apart)
+        moved = convert(state, tile, apart.whole, state.tiles[op.tile])
+        _access(state, apart.whole, op).store(moved)
+
+
+def _loaded_whole(state: LoweringState, op: frag.LoadOp, apart: BytesApart) -> Sequence[SSAValue]:
+    """The tile from one of whole bytes."""
+    from fragir.passes.lowering.convert import convert  # few programs need it
+
+    _tell_apart(state, op, apart)
+    loaded = _access(state, apart.whole, op).load()
+    return convert(state, apart.whole, op.tile.type, loaded)
+
+
+def _tell_apart(state: LoweringState, op: frag.LoadOp | frag.StoreOp, apart: BytesApart) -> None:
+    """Says that a tile is converted on its way; BytesApart where that does not help."""
+    tile = frag.tile_of(op.tile)
+    if apart.whole == tile:
+        raise apart
+    state.remarks.append(f"{op.name} of {tile.with_layout(None)} is converted: {apart.sentence}")
 
 
 def _access(
