@@ -66,6 +66,38 @@ def finite(
     return value
 
 
+class InputsWord(click.Choice[str]):
+    """A kind of contents, or NAME=KIND of one array."""
+
+    KINDS = ("normal", "onehot", "integers", "zeros", "positive", "sorted", "permutation", "spd")
+
+    def __init__(self) -> None:
+        super().__init__(self.KINDS)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "[NAME=]KIND"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        name, equals, kind = str(value).rpartition("=")
+        return f"{name}{equals}{super().convert(kind, param, ctx)}"
+
+
+def read_inputs(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """A callback for `--inputs [NAME=]KIND`: kinds by the argument's name, "" for all others."""
+    kinds: dict[str, str] = {}
+    for text in values:
+        name, equals, kind = text.rpartition("=")
+        if equals and not name:
+            raise click.BadParameter(f"`{text}` is not of the form NAME=KIND")
+        if kinds.setdefault(name, kind) != kind:
+            raise click.BadParameter(f"{name or 'all others'} is both {kinds[name]} and {kind}")
+    return kinds
+
+
 EXAMPLES = (
     (
         "On the emulator, with random inputs of these sizes:",
@@ -115,10 +147,11 @@ EXAMPLES = (
 )
 @click.option(
     "--inputs",
-    type=click.Choice(["normal", "onehot", "integers", "zeros"]),
-    default="normal",
-    show_default=True,
-    help="What arrays hold that --arg does not give.",
+    multiple=True,
+    type=InputsWord(),
+    callback=read_inputs,
+    help="What arrays hold that --arg does not give, all or one: normal (unless given), onehot,"
+    " integers, zeros, positive, sorted, permutation, spd (symmetric positive definite).",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @limit_option
@@ -162,7 +195,7 @@ def main(
     target: str | None,
     sizes: dict[str, int],
     given: dict[str, str],
-    inputs: Kind,
+    inputs: dict[str, Kind],
     seed: int,
     limit: Limit,
     jobs: int | None,

@@ -89,8 +89,10 @@ class Trial:
             raise
         self.stages |= self.kernel.stages
 
-    def prepare(self, sizes: dict[str, int], given: dict[str, str], kind: Kind, seed: int) -> None:
-        """Sizes and contents of all arguments."""
+    def prepare(
+        self, sizes: dict[str, int], given: dict[str, str], kinds: Kind | dict[str, Kind], seed: int
+    ) -> None:
+        """Sizes and contents of all arguments; `kinds` of all, or by name, the others' under ""."""
         from fragir.reference.inputs import generate, resolve, slots
 
         function = self._function(bufferized=True)
@@ -112,7 +114,7 @@ class Trial:
         self.inputs = self.timed(
             "inputs",
             "making inputs",
-            lambda: generate(function, self.slots, self.sizes, values, kind, seed),
+            lambda: generate(function, self.slots, self.sizes, values, kinds, seed),
         )
 
     def _function(self, bufferized: bool = False) -> Any:
@@ -271,8 +273,10 @@ class Trial:
     def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
         """Compares every output with the reference, and with the answers from outside."""
         from fragir.reference import compare
+        from fragir.reference.inputs import are_finite
 
         self.rtol = rtol
+        given = not are_finite(self.slots, self.inputs)
         for i, expected in self.expected.items():
             slot = self.slots[i]
             self.comparisons[slot.name] = compare(
@@ -282,6 +286,7 @@ class Trial:
                 answer=self.answers.get(i),
                 rtol=rtol,
                 allow_unjudged=allowed,
+                nan_given=given,
             )
 
     # --- the verdict ----------------------------------------------------------------------------

@@ -41,11 +41,13 @@ def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tupl
         rows.append(
             (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
         )
-    if found.unjudged:
-        share = f"{found.unjudged} of {found.size} elements"
-        if found.unbounded < found.unjudged:
-            share += ", all NaN by the program, as any mistake would give"
-        elif unknown:
+    if found.nan:
+        about = f"{found.nan} of {found.size} elements are NaN by the program, as any mistake would"
+        about += " make them; give inputs of which it makes numbers (--inputs, --arg), or --expect"
+        rows.append((f"unjudged in {name}", about))
+    if open_ := found.unjudged - found.nan:
+        share = f"{open_} of {found.size} elements"
+        if unknown:
             share += f" may depend on {' and '.join(unknown)}; --expect gives an answer"
         else:
             share += " may overflow or be no number; --expect gives an answer"

@@ -34,12 +34,13 @@ class Comparison:
     expected: float = 0.0
     found: float = 0.0
     unjudged: int = 0
-    """Elements that have neither a finite bound nor an answer; all elements where each must be NaN,
-    which any mistake would give too, and no answer says so."""
+    """Elements that have neither a finite bound nor an answer, and those of `nan`."""
     size: int = 0
     """Elements of the array."""
     allowed: float = 0.0
     """The share of elements that may be unjudged."""
+    nan: int = 0
+    """Elements that are unjudged, as they are NaN by the program and any mistake is."""
 
     def __repr__(self) -> str:
         told = [
@@ -71,15 +72,20 @@ def compare(
     answer: Array | None = None,
     rtol: float | None = None,
     allow_unjudged: float = 0.0,
+    nan_given: bool | None = None,
 ) -> Comparison:
     """Holds an array in storage type against the reference.
 
-    Infinite and NaN elements that are certain must be so. `answer` is what the result must be by
-    an outside opinion, in the same storage type: each of its elements and of the result may be
-    as far from the reference as the bound says, so they may be twice that apart, and `rtol` times
-    the answer more. Without an answer `rtol` is for elements without a finite bound: they are held
-    against the reference's value. `allow_unjudged` is the share of the elements, 0 to 1, of which
-    nothing may be known. Raises FragirError for shapes or arguments that do not fit.
+    Infinite and NaN elements that are certain must be so. But NaN is what any mistake gives: where
+    no answer says so, those are unjudged that no input explains. `nan_given` says whether inputs
+    hold infinities or NaN: no, and it is each of them; yes, and it is only if all elements are NaN;
+    None, where that is not known, if at least half of them are.
+    `answer` is what the result must be by an outside opinion, in the same storage type: each of its
+    elements and of the result may be as far from the reference as the bound says, so they may be
+    twice that apart, and `rtol` times the answer more. Without an answer `rtol` is for elements
+    without a finite bound: they are held against the reference's value. `allow_unjudged` is the
+    share of the elements, 0 to 1, of which nothing may be known. Raises FragirError for shapes or
+    arguments that do not fit.
     """
     if not isinstance(cast("object", element), str) or element not in {*FLOATS, *INTEGERS}:
         raise FragirError(f"{element!r} is no type of elements", hint='as in "f16"')
@@ -95,11 +101,16 @@ def compare(
                 raise FragirError(
                     f"the {what} has shape {array.shape}, not {reference.value.shape}"
                 )
-        return _compare(reference, found, outside, rtol, allow_unjudged)
+        return _compare(reference, found, outside, rtol, allow_unjudged, nan_given)
 
 
 def _compare(
-    reference: Bounded, found: Array, answer: Array | None, rtol: float | None, allowed: float
+    reference: Bounded,
+    found: Array,
+    answer: Array | None,
+    rtol: float | None,
+    allowed: float,
+    nan_given: bool | None,
 ) -> Comparison:
     value, bound = reference.value.astype(np.float64), reference.bound
     measured = found.astype(np.float64)
@@ -121,8 +132,11 @@ def _compare(
         error, limit = np.where(shown, distance, error), np.where(shown, more, limit)
         target = np.where(shown, target, value)
         wrong, judged = wrong | missed, judged | asked
-    if answer is None and reference.nan.all():
-        judged = np.zeros(judged.shape, bool)
+    nan = np.zeros(judged.shape, bool)
+    share = {None: 0.5, True: 1.0, False: 0.0}[nan_given]
+    if answer is None and reference.nan.mean() >= share:
+        nan = reference.nan & ~wrong
+        judged = judged & ~nan
     counted = np.where(judged | wrong, error, 0.0)
     bad = bool(wrong.any())
     rank = np.where(wrong, error, -1.0) if bad else counted
@@ -141,6 +155,7 @@ def _compare(
         unjudged=int((~judged & ~wrong).sum()),
         size=int(value.size),
         allowed=allowed,
+        nan=int(nan.sum()),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from xdsl.dialects import func
@@ -14,8 +14,8 @@ from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, PER_BYTE, Array, decode, encode, storage
 from fragir.reference.roles import counters, dimension_names, factors, metadata, shape_of
 
-Kind = Literal["normal", "onehot", "integers", "zeros"]
-KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
+Kind = Literal["normal", "onehot", "integers", "zeros", "positive", "sorted", "permutation", "spd"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -115,21 +115,27 @@ def generate(
     arguments: Sequence[ProgramArgument],
     sizes: Mapping[str, int],
     given: Mapping[str, Any],
-    kind: Kind,
+    kind: Kind | Mapping[str, Kind],
     seed: int,
 ) -> list[Any]:
     """A value for every argument: arrays in storage types, numbers for scalars.
 
     normal: N(0, 1) rounded to the type, small integers for integers; integers: -4 to 4 or 0 to 4;
-    onehot: zeros, but one element of A and one of B, where they meet. Scales of blocks are powers
-    of two near 1, metadata of sparse products keep parts of every chunk at random. Scalars are 1,
-    counts of blocks 0.
+    onehot: zeros, but one element of A and one of B, where they meet; positive: 1/4 to 2, or 1 to
+    4; sorted: the numbers of normal, integers of the whole range up to +-1000, rising along the
+    last dimension; permutation: 0 to n - 1 along it, each once; spd: symmetric matrices with
+    eigenvalues from 1 on, small ones. `kind`: one for all, or by the argument's name, of the others
+    that of "" (normal). Scales of blocks are powers of two near 1, metadata of sparse products keep
+    parts of every chunk at random. Scalars are 1, counts of blocks 0.
     """
+    kinds: Mapping[str, Kind] = {"": kind} if isinstance(kind, str) else kind
+    _check_names(kinds, arguments, given)
     generator = np.random.default_rng(seed)
     hot, chunks, counts = factors(function), metadata(function), counters(function)
     point = {name: int(generator.integers(max(size, 1))) for name, size in sorted(sizes.items())}
     values: list[Any] = []
     for i, slot in enumerate(arguments):
+        own = kinds.get(slot.name, kinds.get("", "normal"))
         if slot.name in given:
             values.append(given[slot.name])
         elif slot.shape is None:
@@ -138,18 +144,43 @@ def generate(
             shape = tuple(sizes[name] for name in slot.names)
             if i in counts:
                 content = np.zeros(shape)
-            elif i in chunks or slot.element == "ue8m0":
+            elif i in chunks or (slot.element == "ue8m0" and slot.name not in kinds):
                 content = _needed(generator, shape, chunks.get(i))
-            elif kind == "onehot":
+            elif own == "onehot":
                 content = np.zeros(shape)
                 if i in hot and content.size:
                     sign = -1.0 if _signed(slot.element) and generator.random() < 0.5 else 1.0
                     place = tuple(point[name] for name in slot.names)
                     content[place] = sign * float(generator.integers(1, 8))
             else:
-                content = _content(generator, shape, slot.element, kind)
+                content = _content(generator, shape, slot, own)
             values.append(encode(content, slot.element))
     return values
+
+
+def _check_names(
+    kinds: Mapping[str, Kind], arguments: Sequence[ProgramArgument], given: Mapping[str, Any]
+) -> None:
+    """FragirError where a kind is for no array, or for one that is given."""
+    arrays = [slot.name for slot in arguments if slot.shape is not None]
+    for name in filter(None, kinds):
+        if name not in arrays:
+            raise FragirError(
+                f"--inputs {name}={kinds[name]}: there is no array {name}",
+                hint=f"the arrays are {', '.join(arrays) or 'none'}",
+            )
+        if name in given:
+            raise FragirError(f"{name} has its numbers from --arg", hint="leave one of them out")
+
+
+def are_finite(arguments: Sequence[ProgramArgument], values: Sequence[Any]) -> bool:
+    """Whether no array and no scalar holds infinities or NaN."""
+    for slot, value in zip(arguments, values, strict=True):
+        if slot.element in FLOATS:
+            numbers = decode(value, slot.element) if slot.shape is not None else value
+            if not np.isfinite(numbers).all():
+                return False
+    return True
 
 
 # Legal nibbles of metadata (PTX ISA 9.2, section 9.7.14.6.1): of chunks of two, and of others.
@@ -175,13 +206,57 @@ def _signed(element: str) -> bool:
 
 
 def _content(
-    generator: np.random.Generator, shape: tuple[int, ...], element: str, kind: Kind
+    generator: np.random.Generator, shape: tuple[int, ...], slot: ProgramArgument, kind: Kind
 ) -> Array:
+    real = slot.element in FLOATS
     if kind == "zeros":
         return np.zeros(shape)
-    if kind == "normal" and element in FLOATS:
+    if kind == "positive":
+        return generator.uniform(0.25, 2, shape) if real else generator.integers(1, 5, shape)
+    if kind == "permutation":
+        return _permutations(generator, shape, slot)
+    if kind == "spd":
+        return _positive_definite(generator, shape, slot)
+    if kind == "sorted":
+        if not shape:
+            return np.zeros(shape)
+        form = None if real else INTEGERS[slot.element]
+        if form is None:
+            return np.sort(generator.standard_normal(shape), -1)
+        top = min(1000, 2 ** (form.bits - form.signed) - 1)
+        return np.sort(
+            generator.integers(-top if form.signed else 0, top, shape, endpoint=True), -1
+        )
+    if kind == "normal" and real:
         return generator.standard_normal(shape)
-    return generator.integers(-4 if _signed(element) else 0, 5, shape).astype(np.float64)
+    return generator.integers(-4 if _signed(slot.element) else 0, 5, shape).astype(np.float64)
+
+
+def _permutations(
+    generator: np.random.Generator, shape: tuple[int, ...], slot: ProgramArgument
+) -> Array:
+    size = shape[-1] if shape else 1
+    rows = np.broadcast_to(np.arange(size), shape)
+    if not np.array_equal(decode(encode(rows, slot.element), slot.element), rows):
+        raise FragirError(
+            f"{slot.name} is {slot.element}, which has not all numbers from 0 to {size - 1}",
+            hint="a permutation needs them; take integers of 32 bits, or a smaller size",
+        )
+    return generator.permuted(rows, axis=-1) if shape else rows
+
+
+def _positive_definite(
+    generator: np.random.Generator, shape: tuple[int, ...], slot: ProgramArgument
+) -> Array:
+    if len(shape) < 2 or shape[-1] != shape[-2] or slot.element not in FLOATS:
+        sizes = "x".join(map(str, shape)) or "one number"
+        raise FragirError(
+            f"{slot.name} is {sizes} of {slot.element}, no square matrix of floats",
+            hint="spd makes symmetric positive definite ones, of the last two dimensions",
+        )
+    factor = generator.standard_normal(shape)
+    product = factor @ np.swapaxes(factor, -1, -2) / max(shape[-1], 1)
+    return (product + np.swapaxes(product, -1, -2)) / 2 + np.eye(shape[-1])
 
 
 # Values from outside -----------------------------------------------------------------------------

@@ -86,6 +86,70 @@ def test_nan_in_a_row_is_judged_with_the_rest(fragir: Fragir) -> None:
     assert (code, found["result"], found["unjudged"]) == (0, "PASS", 0)
 
 
+def test_nan_that_no_input_is_are_unjudged(fragir: Fragir) -> None:
+    """As many as there are negative numbers; the zeros beside them are judged."""
+    body = """%zero = arith.constant 0.0 : f32
+    %keep = arith.cmpf oge, %old, %zero : f32
+    %root = math.sqrt %sum : f32
+    %x = arith.select %keep, %root, %zero : f32"""
+    Path("root.mlir").write_text(PROGRAM.replace("BODY", body))
+    code, found = document(fragir, "root.mlir")
+    assert (code, found["result"]) == (1, "UNJUDGED")
+    assert 16 * 24 / 8 < found["unjudged"] < 16 * 24 / 2
+    shown = fragir("run", "root.mlir", *SIZE)
+    assert f"{found['unjudged']} of 384 elements are NaN by the program" in shown.out
+    share = str(found["unjudged"] / 384 + 0.01)
+    assert document(fragir, "root.mlir", "--allow-unjudged", share)[0] == 0
+    code, found = document(fragir, "root.mlir", "--inputs", "a=positive", "--inputs", "b=positive")
+    assert (code, found["result"], found["unjudged"]) == (0, "PASS", 0)
+
+
+SPD = """\
+func.func @f(%a: memref<8x8xf32>, %p: memref<40xi32>, %s: memref<4x40xi32>, %c: memref<8x8xf32>) {
+  %x = frag.load %a[0, 0] : memref<8x8xf32> -> !frag.tile<8x8xf32>
+  frag.store %x, %c[0, 0] : !frag.tile<8x8xf32>, memref<8x8xf32>
+  func.return
+}
+"""
+
+
+def test_inputs_of_one_argument(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("spd.mlir").write_text(SPD)
+    held: list[Any] = []
+    from fragir.compiler import Kernel
+
+    right = Kernel.launch
+
+    def seen(self: Kernel, grid: Any, block: Any, *arguments: Any, **options: Any) -> Any:
+        held[:] = arguments
+        return right(self, grid, block, *arguments, **options)
+
+    monkeypatch.setattr(Kernel, "launch", seen)
+    kinds = ("a=spd", "p=permutation", "s=sorted", "zeros")
+    arguments = [word for kind in kinds for word in ("--inputs", kind)]
+    assert fragir("run", "spd.mlir", "--on", "emulator", *arguments).code == 0
+    a, p, s, _ = held
+    assert (a == a.T).all()
+    assert np.linalg.eigvalsh(a.astype(float)).min() > 0.9
+    assert sorted(p) == list(range(40)) != list(p)
+    assert (np.diff(s, axis=1) >= 0).all()
+    assert len(set(s.flat)) > 40
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("q=spd", "there is no array q (the arrays are a, p, s, c)"),
+        ("p=spd", "p is 40 of s32, no square matrix of floats"),
+    ],
+)
+def test_inputs_that_do_not_fit(fragir: Fragir, word: str, message: str) -> None:
+    Path("spd.mlir").write_text(SPD)
+    result = fragir("run", "spd.mlir", "--on", "emulator", "--inputs", word)
+    assert result.code == 1
+    assert message in result.err
+
+
 def test_infinite_results_are_judged_by_their_sign(
     fragir: Fragir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

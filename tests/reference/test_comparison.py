@@ -54,6 +54,23 @@ def test_certain_infinities_and_nan_are_judged_by_class() -> None:
         assert (found.verdict, found.worst, found.max_error) == ("FAIL", (place,), INF)
 
 
+def test_nan_of_the_programs_own_making_is_unjudged() -> None:
+    """A Cholesky factor of what has none: NaN, and the zeros above it."""
+    half = reference([NAN, NAN, 0, 0], [0, 0, 0, 0])
+    result = np.array([NAN, NAN, 0, 0], np.float32)
+    for given, share, verdict in ((None, 2, "UNJUDGED"), (True, 0, "PASS"), (False, 2, "UNJUDGED")):
+        found = compare(half, result, "f32", nan_given=given)
+        assert (found.unjudged, found.nan, found.verdict) == (share, share, verdict)
+    one = reference([NAN, 1, 0, 0], [0, 0, 0, 0])
+    result = np.array([NAN, 1, 0, 0], np.float32)
+    assert compare(one, result, "f32").verdict == "PASS"
+    assert compare(one, result, "f32", nan_given=False).verdict == "UNJUDGED"
+    result[0] = 1
+    assert compare(one, result, "f32", nan_given=False).verdict == "FAIL"
+    answer = np.array([NAN, 1, 0, 0], np.float32)
+    assert compare(one, answer, "f32", answer=answer, nan_given=False).verdict == "PASS"
+
+
 def test_nan_throughout_says_nothing() -> None:
     """Any mistake is NaN too, unless an answer from outside says that it must be."""
     nothing = reference([NAN, NAN], [0, 0])
