@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.machine.lanes import LANES, Mask, is_slice
-from fragir.emulator.machine.mbarriers import update
+from fragir.emulator.machine.mbarriers import phase_of, update
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
@@ -32,6 +32,7 @@ class AsyncEngine:
         self.issued = 0  # cp.async so far
         self.transfers: list[Transfer] = []
         machine.on_wave.append(self.reset)
+        machine.memory.pending = self.pending
 
     def reset(self) -> None:
         self.committed[...] = 0
@@ -262,8 +263,31 @@ class AsyncEngine:
             self._complete(item)
         self.copies, self.transfers, self.arrivals = [], [], []
 
+    def pending(self, position: int) -> str:
+        """What would wait for the copy that has yet to write a byte of shared memory."""
+        for item in self.transfers:
+            if item.into is None or not _covers(item.into, item.grain, position):
+                continue
+            return f": {item.what} {phase_of(self.machine, item.signal)}"
+        for copy in self.copies:
+            if not _covers(copy.into, copy.size, position):
+                continue
+            which = (copy.into <= position) & (position < copy.into + copy.size)
+            lane, group = int(copy.lanes[which].flat[0]), int(copy.groups[which].flat[0])
+            newest = int(self.committed.ravel()[lane]) - group - 1
+            block, warp = self.machine.place(lane // LANES)
+            who = f": cp.async of block {block} warp {warp} lane {lane % LANES}"
+            if newest < 0:
+                return f"{who} is in no group yet (cp.async.commit_group)"
+            return f"{who}, which cp.async.wait_group {newest} of that thread waits for"
+        return ""
+
     def describe(self) -> list[str]:
         """Pending work, for the report of a deadlock."""
         if not self.copies:
             return []
         return [f"{len(self.copies)} cp.async are pending and nobody waits for them"]
+
+
+def _covers(into: I64, size: int, position: int) -> bool:
+    return bool(((into <= position) & (position < into + size)).any())

@@ -41,6 +41,16 @@ def misused(machine: State, at: int, what: str, lane: int | None) -> EmulationEr
     return error
 
 
+def phase_of(machine: State, at: int) -> str:
+    """In words: at which mbarrier something counts, and what a wait there must name."""
+    parity = unpack(int(machine.memory.shared.view(8)[at >> 3]))[3]
+    offset = at % max(machine.memory.shared_stride, 1)
+    return (
+        f"counts at the mbarrier at shared offset {offset}, whose phase of parity {parity} is not "
+        f"complete (a wait for parity {1 - parity} passes at once)"
+    )
+
+
 def update(
     machine: State, at: int, arrivals: int, tx: int, *, more: int = 0, lane: int | None = None
 ) -> int:

@@ -12,6 +12,7 @@ Every space is one flat byte array. Addresses that a kernel sees:
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -40,10 +41,8 @@ _REST = {size: np.array(size - 1, np.uint64) for size in (2, 4, 8, 16, 32)}
 
 
 class AccessFault(Exception):
-    """One lane's address cannot be accessed. `index` counts the lanes handed in (flat).
-
-    `lane`: which lane of the machine it is, where what was handed in are not lanes.
-    """
+    """One lane's address cannot be accessed. `index` counts the lanes handed in (flat); `lane` is
+    the machine's, where what was handed in are not lanes."""
 
     def __init__(self, reason: str, address: int, index: int, kind: str = "stopped") -> None:
         super().__init__(reason)
@@ -95,6 +94,7 @@ class DeviceMemory:
         #: One byte for four of shared memory: set while an asynchronous write to it is pending.
         self.poison: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.poisoned = 0  # pending asynchronous writes
+        self.pending: Callable[[int], str] = lambda _: ""  # to be said of one at a position
         self.shared_home: I64 = np.zeros((0, LANES), np.int64)
         self.local_home: I64 = np.zeros((0, LANES), np.int64)
 
@@ -385,6 +385,7 @@ class DeviceMemory:
             index = int(np.flatnonzero(bad)[0])
             offset = int(at.flat[index]) % max(self.shared_stride, 1)
             reason = "an asynchronous copy to these bytes is still pending; wait for it first"
+            reason += self.pending(int(at.flat[index]))
             raise AccessFault(reason, offset, index, "pending-copy")
 
     def load(

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
 
+#: By kind of agent; of an mbarrier its offset, of a bulk group its lane.
+_WAITS = {
+    "mbarrier": ": at the mbarrier at shared offset {} (a wait for the parity of a phase before its "
+    "own passes at once)",
+    "bulk": ": lane {} by cp.async.bulk.wait_group.read, and then the others by a barrier",
+    "wgmma": ": its warpgroup by wgmma.wait_group",
+}
+
+
 def distinct(numbers: I64) -> I64:
     """The different ones among small numbers, in ascending order."""
     return np.flatnonzero(np.bincount(numbers))
@@ -87,6 +96,15 @@ class Clocks:
         return found
 
     # -- questions -----------------------------------------------------------------------------
+
+    def waited_for(self, lane: int, column: int) -> str:
+        """How one waits for the asynchronous work of a column of the cluster in which `lane` is."""
+        for (cluster, kind, number), known in self.agents.items():
+            if cluster != lane // self.lanes or known != column or kind not in _WAITS:
+                continue
+            offset = number % max(self.machine.memory.shared_stride, 1)
+            return _WAITS[kind].format(offset if kind == "mbarrier" else number % LANES)
+        return ""
 
     def settled(self, records: I64) -> bool:
         """Whether a barrier of their block has made all records known to everybody there."""

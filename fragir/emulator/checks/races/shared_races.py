@@ -93,6 +93,7 @@ class SharedRaces:
             self.findings.shared("proxy-fence", site, other, lane, at, text, letter)
         else:
             text = f"{who} may still read these bytes; wait for it first"
+            text += self.clocks.waited_for(lane, column)
             self.findings.shared("pending-source", site, other, lane, at, text)
 
     def _race(self, what: str, site: int, other: int, lane: int, at: int, rec: int) -> None:
