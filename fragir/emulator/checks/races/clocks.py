@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 #: By kind of agent; of an mbarrier its offset, of a bulk group its lane.
 _WAITS = {
-    "mbarrier": ": at the mbarrier at shared offset {} (a wait for the parity of a phase before its "
-    "own passes at once)",
+    "mbarrier": ": at the mbarrier at shared offset {} (a wait for the parity of an earlier phase "
+    "passes at once)",
     "bulk": ": lane {} by cp.async.bulk.wait_group.read, and then the others by a barrier",
     "wgmma": ": its warpgroup by wgmma.wait_group",
 }
