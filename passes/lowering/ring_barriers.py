@@ -190,6 +190,9 @@ class RingBarriers:
         held: Predicate = True
         if may_be_none:
             held = self.lanes.state.ar.compare("ne", slot, NO_SLOT)
+        if self.use.tma and not self.use.by_wgmma:
+            # what threads have read the copy engine, another proxy, writes next (PTX ISA 9.2, 8.6)
+            self.lanes.state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
         place = self._at(self.empty, slot)
         self._arrive_as(place, WARPGROUP if self.use.by_wgmma else WARP, held)
 

@@ -34,7 +34,6 @@ GUARD = 4096
 ALIGNMENT = 256
 HEAP_GAP = 32  # what malloc's buffers are aligned to, and are apart at least
 
-
 _BASE = np.array(GLOBAL_BASE, np.uint64)
 #: What an address must have none of, by the bytes of an access.
 _REST = {size: np.array(size - 1, np.uint64) for size in (2, 4, 8, 16, 32)}

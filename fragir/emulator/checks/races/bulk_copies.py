@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.records import ASYNC, STRONG, record
+from fragir.emulator.checks.races.records import (
+    ASYNC,
+    COLUMN_MASK,
+    STRONG,
+    TIME_SHIFT,
+    record,
+    site_of,
+)
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64
@@ -38,6 +45,7 @@ class BulkCopies:
         self.clocks, self.sites = context.clocks, context.sites
         self.races, self.places = races, races.places
         self.mbarriers, self.phases = mbarriers, phases
+        self._refilling: set[int] = set()  # copies of which that has been said
         self.start_wave()
 
     def start_wave(self) -> None:
@@ -65,6 +73,7 @@ class BulkCopies:
                     self.races.clash_each("write", self.sites.current, bad, lanes, where, recs)
             else:
                 self._visible(where, lanes, recs)
+                self._refills(places, lane)
             self.races.after_reads(self.sites.current, places, lanes, False)
             mine = record(ASYNC + clocks.now, column, self.sites.current, transfer.atomic)
             shared.written[places] = mine
@@ -94,6 +103,27 @@ class BulkCopies:
             unseen |= [hides(lane, rec) for lane, rec in each]
         for what, which in (("write", raced), ("invisible", unseen)):
             self.races.clash_each(what, self.sites.current, which, lanes, where, recs)
+
+    def _refills(self, places: I64, lane: int) -> None:
+        """What threads have read must have passed a fence before another proxy writes there: a
+        letter, once for each copy, with how many instructions it is said of."""
+        clocks, shared, site = self.clocks, self.places, self.sites.current
+        places = places.ravel()
+        if site in self._refilling or not shared.read_time[places].any():
+            return
+        recs = shared.read[:, places]
+        columns = np.minimum(recs & COLUMN_MASK, clocks.width - 1)
+        bad = recs >> TIME_SHIFT > clocks.known[clocks.proxy, lane, columns]
+        if not bad.any():
+            return
+        self._refilling.add(site)
+        first = tuple(np.argwhere(bad)[0].tolist())
+        rec, at = int(recs[first]), int(places[first[1]]) << shared.shift
+        more = len(np.unique(site_of(recs[bad]))) - 1
+        text = "the asynchronous proxy writes where threads have read, without fence.proxy.async "
+        text += f"since: {self.races.findings.who(lane, rec)}"
+        text += f", and {more} more instructions" if more else ""
+        self.races.findings.shared("proxy-fence", site, site_of(rec), lane, at, text, "proxies")
 
     def complete(self, transfer: Transfer) -> None:
         _, time = self._started.pop(id(transfer), (None, 0))
