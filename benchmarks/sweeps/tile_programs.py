@@ -73,8 +73,8 @@ def tile_program(seed: int, steps: int = 8) -> TileProgram:
     except FragirError as error:
         return TileProgram("", target, writer.sizes, error)
     text = k.mlir
-    if writer.staged_loops and random.random() < 0.8:
-        text = _ahead(text, random.randint(2, 4))
+    if writer.staged_loops:  # by passes
+        text = text.replace("attributes {", "attributes {frag.prefetch, ", 1)
     return TileProgram(text, target, writer.sizes)
 
 
@@ -93,12 +93,6 @@ def _write(w: Writer, steps: int, roles: bool) -> None:
             shape[-2:], turned = shape[:-3:-1], True
         result = w.k.memory(f"result{number}", tile.element, shape)
         w.k.store(tile, result, [0] * len(shape), transposed=turned)
-
-
-def _ahead(text: str, stages: int) -> str:
-    """The program with its loads in loops so many turns ahead, by passes."""
-    text = re.sub(r"attributes \{", "attributes {frag.prefetch, ", text, count=1)
-    return re.sub(r"^    \}$", f"    }} {{frag.stages = {stages} : i64}}", text, flags=re.M)
 
 
 # --- judging --------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr, i64
+
 import fragir
 from benchmarks.sweeps.tile_steps import (
     BF16,
@@ -27,6 +29,7 @@ from benchmarks.sweeps.tile_steps import (
 from fragir.builder.values import Tile
 from fragir.dialects.elements import element_bits
 from fragir.layout import Layout
+from fragir.layout.distribution import dims_of
 
 SWIZZLES = (32, 64, 128)
 
@@ -85,7 +88,8 @@ def _copied(w: Writer) -> None:
     outside = w.random.random() < 0.3
     source = w.memory((rows - outside * w.random.randint(0, 4), columns), element)
     memory = w.k.shared((rows, columns), element, **place_of(w, (rows, columns), element))
-    later = w.random.random() < 0.5
+    later = w.random.random() < 0.5 and not w.has_rings
+    w.has_groups |= later
     w.k.copy(source, (0, 0), memory, masked=outside, asynchronous=later)
     if later:
         w.k.commit()
@@ -115,8 +119,9 @@ def _dead(w: Writer) -> None:
 
 def _ring(w: Writer) -> None:
     """A loop over slots that are filled as it goes, which adds tiles or products."""
-    if w.depth:
+    if w.depth or w.has_groups:  # groups of copies are counted by hand, or by rings
         raise Unfit
+    w.has_rings = True
     turns, slots = w.random.randint(1, 4), w.random.randint(1, 3)
     rows = w.random.choice([16, 32])
     element = w.random.choice([F16, BF16]) if w.since(80) else F16
@@ -150,8 +155,9 @@ def fill(w: Writer, source: Any, at: Sequence[Any], part: Any, shape: Sequence[i
 
 def _pipeline(w: Writer) -> None:
     """Products of loads in a loop, whose turns passes may have ahead."""
-    if w.depth:
+    if w.depth or w.has_groups:
         raise Unfit
+    w.has_rings = True
     turns, rows, columns = w.random.randint(1, 4), w.random.choice([16, 32, 64]), 32
     element = w.random.choice([F16, BF16]) if w.since(80) else F16
     a, b = w.memory((rows, turns * 32), element), w.memory((turns * 32, columns), element)
@@ -162,7 +168,9 @@ def _pipeline(w: Writer) -> None:
         if w.random.random() < 0.3:
             y = (y.cast(F32) * 2).cast(element)
         loop.x = w.k.mma(x, y, loop.x)
-    w.staged_loops = True
+    if w.random.random() < 0.8:
+        loop.x.ssa.owner.attributes["frag.stages"] = IntegerAttr(w.random.randint(2, 4), i64)
+        w.staged_loops = True
     w.keep(loop.x)
 
 
@@ -192,7 +200,8 @@ def layout_of(w: Writer, shape: Sequence[int]) -> Layout:
             count //= 2
         texts.append(_axis(axis, modes))
     texts.append(_axis("element", digits))
-    return Layout.parse(" ".join(texts))
+    names = "" if len(shape) < 4 else f" dims ({','.join(dims_of(len(shape)))})"
+    return Layout.parse(" ".join(texts) + names)
 
 
 def _axis(name: str, modes: Sequence[tuple[int, tuple[int, ...]]]) -> str:
@@ -245,11 +254,13 @@ def write_roles(w: Writer, steps: int) -> None:
     element = random.choice([F16, BF16, F32, S32])
     source = w.memory((turns * shape[0], shape[1]), element)
     results = [w.memory(shape, element) for _ in range(random.randint(1, 2))]
-    ring = k.ring(slots, [k.part(shape, element, **place_of(w, shape, element))])
+    whole = w.random.random() < 0.5  # boxes of a tensor map fill it
+    place = {} if whole else place_of(w, shape, element)
+    ring = k.ring(slots, [k.part(shape, element, **place)])
     with k.role("fill", warps=random.choice([(1, 1), (2, 1)])):
         with k.loop(0, turns, 1) as loop:
             slot = ring.acquire()
-            if random.random() < 0.5 and w.since(90):
+            if whole and w.since(90):
                 k.copy(source, (loop.index * shape[0], 0), slot.parts[0], tma=True)
             else:
                 fill(w, source, (loop.index * shape[0], 0), slot.parts[0], shape)

@@ -57,7 +57,7 @@ class Writer:
         self.inputs = 0
         self.depth = 0
         self.numbers = [e for e in NUMBERS if e != BF16 or self.since(80)]
-        self.staged_loops = False
+        self.staged_loops = self.has_rings = self.has_groups = False
 
     def since(self, number: int) -> bool:
         """Whether the target is this one or a later one."""
@@ -80,7 +80,8 @@ class Writer:
         packed = element in NIBBLES
         for dim in range(len(sizes) - packed):
             if self.random.random() < 0.1:
-                sizes[dim], self.sizes[f"{name}d{dim}"] = f"{name}d{dim}", shape[dim]
+                sizes[dim] = f"size{self.inputs}_{dim}"
+                self.sizes[sizes[dim]] = shape[dim]
         return self.k.memory(name, element, tuple(sizes))
 
     def keep(self, tile: object) -> None:

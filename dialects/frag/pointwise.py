@@ -173,7 +173,7 @@ class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
     def verify_(self) -> None:
         wanted = self.result.type
         for tile in map(tile_of, self.tiles):
-            if tile.shape != wanted.shape or tile.layout != wanted.layout:
+            if not tile.goes_with(wanted):
                 raise VerifyException(
                     f"frag.map: {tile} and the result {wanted} differ in shape or layout"
                 )

@@ -69,7 +69,7 @@ class ReduceByOp(IRDLOperation, LayoutInterface):
             raise VerifyException("frag.reduce_by takes one tile or more")
         shape = tiles[0].shape
         for tile in tiles:
-            if tile.shape != shape or tile.layout != tiles[0].layout:
+            if not tile.goes_with(tiles[0]):
                 raise VerifyException(
                     f"frag.reduce_by: {tiles[0]} and {tile} differ in shape or layout"
                 )

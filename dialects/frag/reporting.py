@@ -48,7 +48,7 @@ class Reporting(LayoutInterface):
         """VerifyException for tiles of several shapes, and for what printf cannot print."""
         tiles = [tile_of(tile) for tile in self.tiles()]
         for tile in tiles[1:]:
-            if tile.shape != tiles[0].shape or tile.layout != tiles[0].layout:
+            if not tile.goes_with(tiles[0]):
                 raise VerifyException(
                     f"{self.name}: {tiles[0]} and {tile} differ in shape or layout"
                 )

@@ -139,6 +139,19 @@ class TileType(ParametrizedAttribute, TypeAttribute):
             raise FragirError(f"{self} has no layout yet", hint="run the pass frag-place first")
         return placement.layout(*self.shape)
 
+    def goes_with(self, other: TileType) -> bool:
+        """Whether the same threads may hold elements of both side by side: the shape is the same, and
+        the layouts are the same function of fragments as large, or one tile has none yet.
+        """
+        mine, others = self.placement, other.placement
+        if self.shape != other.shape:
+            return False
+        if mine is None or others is None or mine == others:
+            return True
+        return mine.chunk == others.chunk and (
+            self.resolve().simplified() == other.resolve().simplified()
+        )
+
     def with_layout(self, layout: LayoutAttr | None) -> TileType:
         """The same tile, placed otherwise."""
         return TileType(self.shape, self.element_type, layout)

@@ -131,7 +131,7 @@ def reshaped(old: Shape, new: Shape) -> Ways:
     """
     if prod(old) != prod(new):
         raise LayoutError(f"{_by(old)} and {_by(new)} do not have as many elements.")
-    cut = list(_common(old, new))[::-1]
+    cut = list(_common(old, new))[::-1] or [(1, False)]
     held = tuple((number, size) for number, (size, torn) in enumerate(cut) if torn)
     return (Regrouping(tuple(size for size, _ in cut), held, new),)
 
