@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation
 
 import fragir
 from benchmarks.sweeps.tile_steps import (
@@ -169,7 +170,10 @@ def _pipeline(w: Writer) -> None:
             y = (y.cast(F32) * 2).cast(element)
         loop.x = w.k.mma(x, y, loop.x)
     if w.random.random() < 0.8:
-        loop.x.ssa.owner.attributes["frag.stages"] = IntegerAttr(w.random.randint(2, 4), i64)
+        last: Tile = loop.x
+        assert last.ssa is not None
+        assert isinstance(last.ssa.owner, Operation)
+        last.ssa.owner.attributes["frag.stages"] = IntegerAttr(w.random.randint(2, 4), i64)
         w.staged_loops = True
     w.keep(loop.x)
 

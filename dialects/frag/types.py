@@ -140,8 +140,10 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         return placement.layout(*self.shape)
 
     def goes_with(self, other: TileType) -> bool:
-        """Whether the same threads may hold elements of both side by side: the shape is the same, and
-        the layouts are the same function of fragments as large, or one tile has none yet.
+        """Whether the same threads may hold elements of both side by side.
+
+        The shape is the same, and the layouts are the same function of fragments as large, or one
+        tile has none yet.
         """
         mine, others = self.placement, other.placement
         if self.shape != other.shape:

@@ -8,6 +8,7 @@ import fragir
 from benchmarks.sweeps.round_trips import RoundTrips
 from fragir import bf16, f32, s32, tf32
 from fragir.errors import FragirError
+from fragir.layout import Layout
 
 DIGITS = "warp [2:(8,0) 2:(0,2)] lane [2:(2,0) 2:(4,0) 2:(0,4) 2:(1,0) 2:(0,1)] element []"
 
@@ -31,7 +32,7 @@ def test_a_conversion_beside_a_product(warps: tuple[int, int], batched: bool, jo
         )
         if joined:
             k.concatenate([x, k.load(m2, (0, 0), shape=(16, 8))], 0)
-        k.store(k.convert(x, DIGITS), out, (0, 0))
+        k.store(k.convert(x, Layout.parse(DIGITS)), out, (0, 0))
     trips = RoundTrips()
     kernel = fragir.compile(k.mlir, target="sm_80", observe=trips)
     assert trips.findings == []
@@ -111,7 +112,7 @@ def test_other_functions_do_not_go_side_by_side(name: str) -> None:
 def test_a_builder_reduces_a_converted_tile_beside_its_places() -> None:
     with fragir.kernel("k", warps=(1, 1), target="sm_80") as k:
         a, b = k.memory("a", f32, (8, 8)), k.memory("b", s32, (8,))
-        x = k.convert(k.load(a, (0, 0), shape=(8, 8)), ONE)
+        x = k.convert(k.load(a, (0, 0), shape=(8, 8)), Layout.parse(ONE))
 
         def larger(
             x: fragir.Scalar, i: fragir.Scalar, y: fragir.Scalar, j: fragir.Scalar
