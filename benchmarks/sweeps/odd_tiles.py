@@ -14,7 +14,6 @@ from typing import Any
 import fragir
 from fragir.builder.kernel import KernelBuilder
 from fragir.builder.values import Scalar, Tile
-from fragir.errors import FragirError
 from fragir.sweeps import Plan, Result, Sweep, Task
 
 from .tile_programs import TileProgram, check
@@ -269,7 +268,7 @@ def odd_program(seed: int, operation: str | None = None) -> tuple[str, TileProgr
     target = random.choice(("sm_80", "sm_90a"))
     with fragir.kernel("odd", warps=random.choice(WARPS), target=target) as k:
         OPERATIONS[name](Odd(random, k, shape, element))
-    return f"{name} {shape} {element}", TileProgram(k, target)
+    return f"{name} {shape} {element}", TileProgram(k.mlir, target)
 
 
 def tasks(plan: Plan) -> Sequence[Any]:
@@ -277,19 +276,17 @@ def tasks(plan: Plan) -> Sequence[Any]:
 
 
 def run(task: Task) -> Result:
-    random, findings, refused, unjudged = task.random(), list[str](), dict[str, int](), 0
+    random, findings, unjudged = task.random(), list[str](), 0
     for _ in range(task.parameters["batch"]):
         seed = random.getrandbits(48)
         what, program = odd_program(seed)
-        try:
-            wrong, free = check(program, seed, task.parameters["ptxas"])
-            unjudged += free
-        except FragirError as error:
-            wrong = [f"refused: {error}"]
-            refused[what] = 1
+        verdict = check(program, seed, task.parameters["ptxas"])
+        unjudged += verdict.unjudged
+        wrong = verdict.findings
+        if verdict.refusal is not None:
+            wrong = [*wrong, f"refused: {verdict.refusal.sentence}"]
         findings += [f"seed {seed}: {what}: {each}: {program.text}" for each in wrong]
-    batch = task.parameters["batch"]
-    return {"findings": findings, "programs": batch, "refused": len(refused), "unjudged": unjudged}
+    return {"findings": findings, "programs": task.parameters["batch"], "unjudged": unjudged}
 
 
 SWEEP = Sweep(tasks, run, {"batch": 10, "ptxas": True}, seconds=600.0)

@@ -296,7 +296,9 @@ def _passes(layout: Layout, width: int, memory: TileMemory) -> int:
     for size, step in list(_digits(layout, "lane"))[:LANE_BITS]:
         if size != 2:
             return 1
-        row, col = (step[1], step[0]) if memory.along == 0 else (step[-2], step[-1])
+        row, col = (0, *step)[-2:]
+        if memory.along == len(step) - 2:  # transposed
+            row, col = col, row
         columns.append(_byte(matrix, row, col))
     lines, everything = Subspace(), Subspace()
     for column in columns[:served]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -19,6 +20,14 @@ def number(index: int | SSAValue) -> int | None:
         if isinstance(value, IntegerAttr):
             return value.value.data
     return None
+
+
+AnyT = TypeVar("AnyT")
+
+
+def last_two_turned(sizes: tuple[AnyT, ...]) -> tuple[AnyT, ...]:
+    """What memory has of a tile that it holds transposed: the last two dimensions change places."""
+    return (*sizes[:-2], *sizes[:-3:-1])
 
 
 def check_inside(

@@ -37,7 +37,7 @@ def memory_of(
     bits = ptx.bits(type_.element_type)
     if bits < 8 or not tile.shape:
         return None
-    along = 0 if transposed else len(tile.shape) - 1
+    along = len(tile.shape) - (2 if transposed else 1)
     space = type_.memory_space
     if isinstance(space, SharedAttr):
         if len(type_.get_shape()) < 2:

@@ -44,7 +44,7 @@ from fragir.dialects.frag.attributes import (
     LayoutAttr,
     MmaLayoutAttr,
 )
-from fragir.dialects.frag.in_bounds import check_inside
+from fragir.dialects.frag.in_bounds import check_inside, last_two_turned
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
@@ -109,11 +109,11 @@ def check_access(
             f"{op.name}: the memory holds {memory.element_type}, the tile {tile.element_type}; "
             "load what is there and use frag.cast"
         )
-    if transposed and wanted != 2:
-        raise VerifyException(f"{op.name}: only a tile of two dimensions can be transposed")
+    if transposed and wanted < 2:
+        raise VerifyException(f"{op.name}: a tile of one dimension cannot be transposed")
     if masked:
         return
-    extents = tile.shape[::-1] if transposed else tile.shape
+    extents = last_two_turned(tile.shape) if transposed else tile.shape
     sizes = memory.get_shape()
     if broadcast:
         along = zip(sizes[-wanted:], extents[max(0, wanted - rank) :], strict=True)
@@ -128,7 +128,8 @@ class LoadOp(
     """Reads a tile from global or shared memory; the indices are those of its first element.
 
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
-    matrix, so that the tile's element (r, c) stands at [i + c, j + r]. `masked`: elements outside
+    matrix, so that the tile's element (r, c) stands at [i + c, j + r]; of more dimensions the last
+    two are turned. `masked`: elements outside
     the memory's shape, on whichever side, read as `other`, a scalar, or as zero; without it they
     must not exist. `broadcast`: a memref of one dimension is one value a column, and one of size 1
     of the last two dimensions stands for every row or column.
@@ -215,7 +216,7 @@ class LoadOp(
             names = (*names, "p")
         rank = len(memref_type(self.memory.type).get_shape())
         leading = rank - len(self.tile.type.shape)
-        turned = names if self.transposed is None else names[::-1]
+        turned = names if self.transposed is None else last_two_turned(names)
         return self.memory, (*[None] * leading, *turned)
 
     def verify_(self) -> None:
@@ -319,7 +320,7 @@ class StoreOp(
         tile = tile_of(self.tile)
         if len(tile.shape) in (2, 3):
             names = made_of(self.tile, ("m", "n", "p")[: len(tile.shape)])
-            yield self.memory, names if self.transposed is None else names[::-1]
+            yield self.memory, names if self.transposed is None else last_two_turned(names)
 
     def verify_(self) -> None:
         memory, tile = memref_type(self.memory.type), tile_of(self.tile)

@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag.in_bounds import last_two_turned
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
@@ -51,15 +52,16 @@ def load_tile(run: Run, op: frag.LoadOp) -> None:
         run[op.tile] = load_broadcast(memory, indices, (shape[0], shape[1]), masked, other)
         return
     turned = op.transposed is not None
-    x = load(memory, indices, shape[::-1] if turned else shape, masked, op.name, other)
-    run[op.tile] = Bounded(x.value.T, x.bound.T) if turned else x
+    shape = last_two_turned(shape) if turned else shape
+    x = load(memory, indices, shape, masked, op.name, other)
+    run[op.tile] = _turned(x) if turned else x
 
 
 @MEANINGS.attach(frag.StoreOp)
 def store_tile(run: Run, op: frag.StoreOp) -> None:
     x = run[op.tile]
     if op.transposed is not None:
-        x = Bounded(x.value.T, x.bound.T)
+        x = _turned(x)
     memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
     store(memory, indices, x, op.masked is not None, op.name)
 

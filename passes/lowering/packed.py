@@ -65,7 +65,8 @@ class PackedAccess:
             )
         dim = along - leading  # of the tile
         if transposed:
-            dim = 1 - dim
+            last = len(tile.shape) - 1
+            dim = {last: last - 1, last - 1: last}.get(dim, dim)
         held, self._order = _held(tile, dim, 8 // memory.bits)
         bits = 16 if _by_halves(ar, memory, along, indices, tile, held, dim) else 8
         per = bits // memory.bits

@@ -25,9 +25,9 @@ func.func @f() {
   func.return
 }
 // -----
-// Four products at once, transposed.
-func.func @f(%a: memref<8x4x4xf16>) {
-  %0 = frag.load %a[0, 0, 0] transposed : memref<8x4x4xf16> -> !frag.tile<8x4x4xf16>
+// One dimension, transposed.
+func.func @f(%a: memref<32xf16>) {
+  %0 = frag.load %a[0] transposed : memref<32xf16> -> !frag.tile<32xf16>
   func.return
 }
 // -----

@@ -222,3 +222,29 @@ def test_addresses_share_what_they_have_in_common() -> None:
     }}""")
     # four terms of the first element, seven more elements, one of the store
     assert kernel.ptx.count("mad.wide") == 4 + 7 + 1
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 32), (2, 3, 8, 32), (5, 7, 9)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_last_two_dimensions_are_transposed(shape: tuple[int, ...], shared: bool) -> None:
+    """A batch of matrices that memory holds the other way round, masked too."""
+    turned = (*shape[:-2], shape[-1], shape[-2])
+    inside = tuple(size - 1 for size in turned)
+    with fragir.kernel("turned", warps=(2, 1)) as k:
+        x, y, z = (k.memory(n, fragir.f16, s) for n, s in zip("xyz", (inside, shape, inside)))
+        at = (0,) * len(shape)
+        tile = k.load(x, at, shape=shape, transposed=True, masked=True)
+        if shared:
+            held = k.shared(turned, fragir.f16)
+            k.store(tile, held, at, transposed=True)
+            k.barrier()
+            tile = k.load(held, at, shape=shape, transposed=True)
+        k.store(tile, y, at)
+        k.store(tile, z, at, transposed=True, masked=True)
+    given = np.arange(np.prod(inside), dtype="f2").reshape(inside)
+    whole, back = np.zeros(shape, "f2"), np.zeros(inside, "f2")
+    report = k.compile("sm_80")(given, whole, back, on="emulator", check=True)
+    assert not report.findings
+    padded = np.pad(given, [(0, 1)] * len(shape))
+    assert (whole == padded.swapaxes(-1, -2)).all()
+    assert (back == given).all()
