@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
 
 from fragir.dialects.elements import element_bits, element_name
-from fragir.errors import FragirError, kind_of
+from fragir.errors import FragirError, kind_of, pass_on
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,7 +185,8 @@ def _attribute(value: object, name: str) -> Any:
     """An attribute, None where asking for it fails: PyTorch raises various errors."""
     try:
         return getattr(value, name, None)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return None
 
 
@@ -235,9 +236,11 @@ def _host_array(value: Any, name: str) -> Array:
             return _torch_array(value, dtype)
         return np.from_dlpack(value)
     except Exception as error:  # whatever the other package raises for its types
+        pass_on(error)
         try:
             return np.asarray(value, copy=False)
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             raise FragirError(
                 f"{name} ({type(value).__name__} of {dtype or 'unknown type'}) cannot be looked at "
                 f"through numpy: {' '.join(str(error).split())}"

@@ -33,7 +33,7 @@ from xdsl.utils.lexer import Input, Span
 from fragir import plugins
 from fragir.dense_literals import DenseLiterals
 from fragir.dominance import used_too_early
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.mlir_lexer import Lexer
 
 _Type = TypeVar("_Type", bound=Attribute)
@@ -84,6 +84,7 @@ class LocatingParser(DenseLiterals):
             words = f"{names} {'is' if len(missing) == 1 else 'are'} used, but defined nowhere"
             raise ParseError(self._first_uses[missing[0]], words) from error
         except Exception as error:
+            pass_on(error)
             # outside of operations stand aliases and the file's metadata
             words = _words_of(error, "what is defined here", "not a type or attribute")
             raise ParseError(self._current_token.span, words) from error
@@ -96,6 +97,7 @@ class LocatingParser(DenseLiterals):
         except (ParseError, RecursionError, MemoryError):
             raise
         except Exception as error:
+            pass_on(error)
             what = "this operation" if token.text[0] in '%"' else f"this {token.text}"
             wrong = "operands, types or attributes are missing, or not those that it takes"
             raise ParseError(token, _words_of(error, what, wrong)) from error
@@ -190,6 +192,7 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
     try:
         module.verify()
     except Exception as error:
+        pass_on(error)
         culprit = next((op for op in module.walk() if _fails(op)), None) or _innermost(module)
         wrong = "its operands, types or attributes do not fit together"
         words = _words_of(error, f"this {culprit.name}", wrong)
@@ -222,7 +225,8 @@ def _innermost(op: Operation) -> Operation:
 def _fails(op: Operation, nested: bool = False) -> bool:
     try:
         op.verify(verify_nested_ops=nested)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return True
     return False
 

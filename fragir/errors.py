@@ -5,10 +5,12 @@ Also what checks the values that a caller gives: whole numbers, extents, words o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import index
-from types import UnionType
+from types import FrameType, UnionType
 from typing import Any, cast
 
 _WIDTH = 160
@@ -72,6 +74,47 @@ def _excerpt(source: str, col: int | None) -> list[str]:
         return [f"  {shown}"]
     before = shown[: max(0, col - 1 - start)].ljust(col - 1 - start)
     return [f"  {shown}", "  " + "".join("\t" if c == "\t" else " " for c in before) + "^"]
+
+
+def pass_on(error: BaseException) -> None:
+    """Raises what code of the caller's raised, if the error comes from that: a signal handler, or
+    what was called within `foreign`.
+
+    To be called before an exception is taken for a mistake, of whomever: it is no one's fault.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        if _is_of_a_signal(link) or getattr(link, _MARK, False):
+            raise link
+        link = link.__cause__
+
+
+_MARK = "_fragir_is_of_the_caller"
+
+
+@contextmanager
+def foreign() -> Generator[None]:
+    """Within it code of the caller's is called, whose exceptions are to come out as they are."""
+    try:
+        yield
+    except Exception as error:
+        setattr(error, _MARK, True)
+        raise
+
+
+def _is_of_a_signal(error: BaseException) -> bool:
+    """Whether it came through a function that was given a number and a frame, as handlers are."""
+    step = error.__traceback__
+    while step is not None:
+        code, held = step.tb_frame.f_code, step.tb_frame.f_locals
+        given = [held.get(name) for name in code.co_varnames[: code.co_argcount]]
+        if code.co_flags & 4:  # inspect.CO_VARARGS, a slow import; behind those by keyword alone
+            given += held.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) or ()
+        for number, frame in pairwise(given):
+            if isinstance(number, int) and isinstance(frame, FrameType):
+                return True
+        step = step.tb_next
+    return False
 
 
 def whole_number(value: object, what: str, least: int | None = None) -> int:

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 
 from fragir import diagnostics, plugins
-from fragir.errors import FragirError, kind_of
+from fragir.errors import FragirError, kind_of, pass_on
 from fragir.passes.stages import DIALECTS, LEVELS, STAGES, Contents, Stage
 
 Level = Literal["placed", "lane"]
@@ -78,6 +78,7 @@ def _asked(stage: Stage, contents: Contents) -> bool:
     except FragirError:
         raise
     except Exception as error:
+        pass_on(error)
         package = plugins.package_of(stage.needed) or "fragir"
         raise diagnostics.from_exception(
             error, packages=(package,), doing=f"the stage {stage.name}"
@@ -194,6 +195,7 @@ def made(kind: type[ModulePass], spec: ArgSpec, target: str | None = None) -> Mo
     except FragirError:
         raise
     except Exception as error:
+        pass_on(error)
         raise FragirError(
             f"the pass {spec} cannot be had: {diagnostics.message_of(error)}",
             hint=_options(kind),
@@ -275,6 +277,7 @@ def run(
             start = time.perf_counter()
             one.apply(ctx, module)
         except Exception as error:
+            pass_on(error)
             packages = plugins.packages_of(module) | plugins.imported_packages()
             packages |= {package} if package else set()
             known = diagnostics.from_exception(

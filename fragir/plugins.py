@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.passes import ModulePass
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.late_dialect import LateDialect
 from fragir.universe import DIALECTS, OWN_DIALECTS, PASSES, TARGETS, lazily
 
@@ -165,6 +165,7 @@ def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Fact
         try:
             found = factory()
         except Exception as error:
+            pass_on(error)
             raise FragirError(
                 f"the package {package} fails to give its {kind} {name}: {words_of(error)}",
                 hint=f"this is a fault of {package}'s; --debug shows the traceback",

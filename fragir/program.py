@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 
 from fragir import diagnostics, pipeline
 from fragir.dialects.frag.kernels import is_host
-from fragir.errors import FragirError, of_kind, one_of
+from fragir.errors import FragirError, of_kind, one_of, pass_on
 from fragir.isa.targets import known
 from fragir.passes.stages import is_lanes
 from fragir.pipeline import Given, Level, Observer
@@ -149,6 +149,7 @@ def emit_with_origins(
     try:
         return write_with_origins(module, target, comments=comments, lines=lines)
     except Exception as error:
+        pass_on(error)
         raise diagnostics.from_exception(error, source) from error
 
 

@@ -6,7 +6,7 @@ from fragir import diagnostics
 from fragir.builder.checks import pair, word
 from fragir.builder.places import error_at, fail, place
 from fragir.dialects import frag
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.layout import Layout
 
 
@@ -35,6 +35,7 @@ def fragment(
     try:
         frag.MmaLayoutAttr(made)
     except Exception as error:
+        pass_on(error)
         raise error_at(place(), diagnostics.message_of(error)) from error
     return made
 

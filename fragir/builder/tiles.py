@@ -19,7 +19,7 @@ from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name, element_type
 from fragir.dialects.frag.instructions import accumulator_of
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.layout import Layout
 
 Placement = frag.LayoutAttr | frag.MmaFragment | Layout
@@ -356,8 +356,7 @@ class TileOperations(ElementwiseFunctions):
         return memory_value(self.trace, value)
 
     def _indices(self, values: object) -> list[int | SSAValue]:
-        given = items(values)
-        if given is None:
+        if (given := items(values)) is None:
             fail(f"{values!r} is no list of indices", "write (row, column)")
         return [self.trace.index(value, "an index") for value in given]
 
@@ -370,6 +369,7 @@ class TileOperations(ElementwiseFunctions):
         try:
             return frag.TileType(sizes, element, placement_of(layout))
         except Exception as error:
+            pass_on(error)
             raise error_at(place(), diagnostics.message_of(error)) from error
 
 

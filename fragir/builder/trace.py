@@ -25,7 +25,7 @@ from fragir.builder.types import (
 from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
 from fragir.diagnostics import message_of
 from fragir.dialects import frag
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 
 OpT = TypeVar("OpT", bound=Operation)
 ELEMENTWISE = "elementwise function"
@@ -95,6 +95,7 @@ class Trace:
             try:
                 op.verify(verify_nested_ops=False)
             except Exception as error:
+                pass_on(error)
                 location = op.location
                 op.erase(safe_erase=False)
                 raise error_at(location, message_of(error)) from error

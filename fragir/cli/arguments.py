@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import click
 
 from fragir.cli.argument_kinds import COMPOUND, KINDS, MODES
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.toolchain.arguments import pack
 
 if TYPE_CHECKING:
@@ -316,6 +316,7 @@ def read_array(path: str) -> Array:
     try:
         array: Array = np.lib.format.read_array(data, allow_pickle=False)
     except Exception as error:  # a damaged header raises errors of many types
+        pass_on(error)
         words = " ".join(str(error).split())
         raise FragirError(f"this is no .npy array: {words}", path) from error
     if rest := len(data.getvalue()) - data.tell():

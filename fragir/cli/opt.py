@@ -19,7 +19,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from fragir import diagnostics, pipeline, plugins
 from fragir.cli.command import guarded
 from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 
 
 class _Whole(io.StringIO):
@@ -116,6 +116,7 @@ def _run(argv: Sequence[str]) -> None:
     except (FragirError, OSError):
         raise
     except Exception as error:
+        pass_on(error)
         name = tool.get_input_name() if tool is not None else None
         if isinstance(error, ParseError):
             raise diagnostics.from_parse_error(error, name or "<input>") from error

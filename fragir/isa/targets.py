@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.isa.registry import current, register_target
 from fragir.isa.target_rows import (
     BLACKWELL,
@@ -78,6 +78,7 @@ def ask_packages(name: str) -> None:
         try:
             found = entry.load()
         except Exception as error:
+            pass_on(error)
             raise FragirError(f"target {name} of {entry.value} fails: {error}") from error
         if not isinstance(found, Target) or found.name != name:
             raise FragirError(f"{entry.value} is no fragir.isa.Target called {name}")

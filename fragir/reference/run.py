@@ -25,7 +25,7 @@ from xdsl.traits import IsTerminator
 from fragir.diagnostics import located, unexpected
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS, MEANINGS, accesses_of
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.plugins import package_of
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import type_name
@@ -190,6 +190,7 @@ class Run:
                 raise
             raise located(op, error.sentence, self._source) from error
         except Exception as error:
+            pass_on(error)
             package = package_of(type(op))
             if package is None:
                 raise

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.sweeps.definition import Sweep
 
 PACKAGED = {"validation": "fragir.validation.sweep"}
@@ -122,6 +122,7 @@ def _run_text(source: SweepSource) -> ModuleType:
     try:
         exec(compile(source.text or "", source.path, "exec"), vars(module))
     except Exception as error:
+        pass_on(error)
         del sys.modules[module.__name__]
         from fragir.sweeps.faults import described
 

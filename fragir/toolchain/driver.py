@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.ptx import machines
 from fragir.toolchain.arguments import size_of
 from fragir.toolchain.gpu_arguments import INSTALL, Buffers, as_array, value_of
@@ -245,6 +245,7 @@ def _device(cuda: Any) -> Any:
     try:
         (code, *_) = cuda.cuInit(0)
     except Exception as error:  # the packages raise their own types where no driver is found
+        pass_on(error)
         raise FragirError("no NVIDIA driver was found", hint="run on the emulator") from error
     if code != cuda.CUresult.CUDA_SUCCESS:
         raise FragirError(
@@ -271,6 +272,7 @@ def _do(function: Callable[..., Any], *arguments: object, entry: str | None = No
     except FragirError:
         raise
     except Exception as error:  # a function that this driver or package lacks
+        pass_on(error)
         raise FragirError(f"the CUDA driver cannot do {function.__name__}: {error}") from error
     if code.value != 0:
         what = f"running `{entry}`" if entry else function.__name__

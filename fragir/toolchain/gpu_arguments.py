@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.toolchain.arguments import pack, size_of
 from fragir.toolchain.tensor_maps import SIZE, TiledArray, encode, is_tensor_map
 
@@ -173,6 +173,7 @@ def _in_place(argument: object, place: str, stream: int) -> int:
         look = getattr(view_class, "from_any_interface", view_class)  # older ones: the class itself
         view = look(argument, stream_ptr=stream or _LEGACY_STREAM)
     except Exception as error:  # whatever the other package raises for its types
+        pass_on(error)
         raise FragirError(f"{place} cannot be used on the GPU: {error}") from error
     if not view.is_device_accessible:
         raise FragirError(f"{place} lives in host memory", hint="pass a numpy array")

@@ -15,7 +15,7 @@ from fragir.dialects.frag.residence import BLOCKS_PER_SM, blocks_per_sm
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
 from fragir.dialects.walking import operations_in
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.isa.registry import per_table
 from fragir.layout.modes import WARP
 from fragir.passes.lowering import operations as operations  # attaches what is known of each
@@ -125,6 +125,7 @@ class FunctionLowering:
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
             except Exception as error:
+                pass_on(error)
                 note_place(error, op)
                 raise
 

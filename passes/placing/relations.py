@@ -21,7 +21,7 @@ from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, Threads, value_of
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
 from fragir.passes.settling import rounds
@@ -47,6 +47,7 @@ def asking(op: Operation) -> Generator[None]:
     except FragirError as error:
         fail(op, f"{op.name}: {error}")
     except Exception as error:
+        pass_on(error)
         note_place(error, op)
         raise
 

@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 
 from fragir.diagnostics import fail, note_place
 from fragir.dialects.interfaces import WRITERS
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.passes.writer import operations as operations  # attaches what is known of each
 from fragir.passes.writer.elementwise import ElementwiseWriter
 from fragir.passes.writer.text import KernelText
@@ -34,6 +34,7 @@ class KernelWriter(KernelText):
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
             except Exception as error:
+                pass_on(error)
                 note_place(error, op)
                 raise
 

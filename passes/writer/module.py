@@ -14,7 +14,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.narrow import integers, is_array
 from fragir.dialects.walking import operations_in
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
 from fragir.passes.levels import require
@@ -103,7 +103,8 @@ def _at_lane_level(
 ) -> Written:
     try:
         return write_kernel(function, target, comments, files, writer)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         require(function, "ptx")  # says more where the function is not at lane level yet
         raise
 

@@ -15,7 +15,7 @@ from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.program.failure import CheckFailure, described
 from fragir.emulator.report import EmulationError
-from fragir.errors import FragirError, kind_of
+from fragir.errors import FragirError, kind_of, pass_on
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -58,6 +58,7 @@ def foreign(makes: MakesCheck, machine: Machine, program: Program) -> Hooks | No
     except _OTHERS:
         raise
     except Exception as problem:
+        pass_on(problem)
         raise _failure(name, problem) from problem
     if not isinstance(cast("object", check), Hooks):
         raise EmulationError(f"{name} makes no check (a Hooks) but {kind_of(check)}")
@@ -91,6 +92,7 @@ class Guarded(Hooks):
         except _OTHERS:
             raise
         except Exception as problem:
+            pass_on(problem)
             if problem is self._passing:
                 raise
             raise _failure(self.name, problem) from problem
@@ -102,6 +104,7 @@ class Guarded(Hooks):
             try:
                 return step(sel, mask)
             except Exception as problem:
+                pass_on(problem)
                 self._passing = problem
                 raise
 

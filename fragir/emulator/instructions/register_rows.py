@@ -14,6 +14,7 @@ from fragir.emulator.tensor_cores import (
     TensorOp,
     tensor_instruction,
 )
+from fragir.errors import pass_on
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
     try:
         return tensor_instruction(ins.opcode, d.target_name, d.settings)
     except Exception as problem:
+        pass_on(problem)
         if hasattr(problem, "message"):
             raise d.error(ins, problem.message, getattr(problem, "hint", None)) from problem  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
         raise

@@ -33,6 +33,7 @@ from fragir.emulator.launch import obstacles
 from fragir.emulator.machine.arena import shared_bytes
 from fragir.emulator.machine.footprints import Footprint
 from fragir.emulator.machine.watch import BEAT, Moment
+from fragir.errors import pass_on
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks
@@ -134,6 +135,7 @@ class Division:
             if self.number:  # a forked process ends here, whatever it is
                 self._board[self.number, _FAILED] = 1
                 os._exit(1)
+            pass_on(problem)
             if self.divided and isinstance(problem, Exception):
                 raise Again from problem
             raise

@@ -19,6 +19,7 @@ import numpy as np
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, AccessFault
 from fragir.emulator.report import EmulationError
+from fragir.errors import foreign
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
@@ -223,7 +224,8 @@ def _vprintf(call: Call, lane: int, values: Sequence[int]) -> int:
     machine.report.printed.append(text)
     machine.said[lane] = text
     if machine.output is not None:
-        machine.output.write(text)
+        with foreign():
+            machine.output.write(text)
     return count
 
 

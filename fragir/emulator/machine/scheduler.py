@@ -27,7 +27,7 @@ from fragir.emulator.numbers.types import I64, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 
 BUDGET = 4096
 PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
@@ -178,12 +178,12 @@ class Scheduler:
         except MemoryError:
             raise
         except Exception as problem:
+            pass_on(problem)
             if isinstance(problem, FragirError):
                 if problem.line is not None:
                     raise
                 if not isinstance(problem, CheckFailure):
-                    position = self._inside(block, position)
-                    raise self._placed(problem, position, sel) from None
+                    raise self._placed(problem, self._inside(block, position), sel) from None
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fragir.emulator.native import library
+from fragir.errors import pass_on
 
 _MMA = 16 * 8 * 16  # products of an m16n8k16
 
@@ -74,6 +75,7 @@ def _module() -> ModuleType | None:
         try:
             from fragir.emulator.native import numba_mma
         except Exception as problem:  # whatever a numba that does not fit raises
+            pass_on(problem)
             give_up(problem)
         else:
             state.module = numba_mma

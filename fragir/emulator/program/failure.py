@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from fragir.emulator.program.program import Program
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 from fragir.ptx import tree
 
 
@@ -68,4 +68,5 @@ def statement(program: Program, ins: tree.Instruction) -> Generator[None]:
     except MemoryError:
         raise
     except Exception as problem:
+        pass_on(problem)
         raise failure(program, ins, problem) from problem

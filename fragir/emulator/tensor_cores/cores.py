@@ -16,7 +16,7 @@ from fragir.emulator.tensor_cores.compiled import CompiledMma, CompiledWgmma, Fi
 from fragir.emulator.tensor_cores.mma import Mma
 from fragir.emulator.tensor_cores.numba_core import NumbaMma, NumbaWgmma, covers
 from fragir.emulator.tensor_cores.wgmma import Wgmma
-from fragir.errors import FragirError
+from fragir.errors import FragirError, pass_on
 
 T = TypeVar("T")
 
@@ -75,6 +75,7 @@ def _by_numba(op: Mma | Wgmma, make: Callable[[], T]) -> T | None:
     except (FragirError, AssertionError):  # of the instruction
         raise
     except Exception as problem:  # numba's own, of whatever kind
+        pass_on(problem)
         numba_choice.give_up(problem)
         return None
 
