@@ -17,6 +17,7 @@ from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory
+from fragir.emulator.machine.outside import no_block
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
 
@@ -182,6 +183,8 @@ def _run(
             word = -1
             if signals is not None:
                 word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
+            if blocks is not None:
+                check_mask(memory, int(blocks[index]))
         except AccessFault as fault:
             fault.index = index
             raise
@@ -258,6 +261,14 @@ def _region(
     if int(address[0]) % UNIT:
         raise AccessFault(f"this must be a multiple of {UNIT}", int(address[0]), 0, "misaligned")
     return int(memory.locate_global(ends[:1], 1)[0]) - skip[0]
+
+
+def check_mask(memory: DeviceMemory, chosen: int) -> None:
+    """AccessFault for a multicast's mask that names a block which the cluster does not have."""
+    if chosen >> memory.cluster:
+        block = chosen.bit_length() - 1
+        reason = f"the mask {chosen:#x} names {no_block(block, memory.cluster)}"
+        raise AccessFault(reason, chosen, 0, "out-of-bounds")
 
 
 def spread(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
+from fragir.emulator.instructions.bulk import MBARRIER, check_mask, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
 from fragir.emulator.machine.tensor_map_fields import CHUNK, MapFields, read
@@ -168,6 +168,8 @@ def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
             word = -1
             if signals is not None:
                 word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
+            if blocks is not None:
+                check_mask(memory, int(blocks[index]))
             corner, offset = ([int(row[index]) for row in rows_] for rows_ in (corners, offsets))
             reason = fields.why_not_at(corner[0])
             if reason is not None:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Arena
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
+from fragir.emulator.machine.outside import CLUSTER_SHIFT, outside_shared
 from fragir.emulator.machine.patterns import KnownPatterns, LocatedBefore, Spaces
 from fragir.emulator.numbers.types import I64, U64, UINT, every
 
@@ -29,7 +30,6 @@ GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x0100_0000_0000
 LOCAL_WINDOW = 0x0200_0000_0000
 WINDOW = 1 << 32
-CLUSTER_SHIFT = 24
 GUARD = 4096
 ALIGNMENT = 256
 HEAP_GAP = 32  # what malloc's buffers are aligned to, and are apart at least
@@ -280,21 +280,19 @@ class DeviceMemory:
         else:
             rank, offset, bad_rank = None, at, None
         if offset.size and (int(offset.max()) + size > self.shared_size or int(offset.min()) < 0):
-            bad = (offset + size > self.shared_size) | (offset < 0)
-            index = int(np.flatnonzero(bad)[0])
-            reason = (
-                f"{size} bytes at shared offset {int(offset.flat[index])}; "
-                f"the block has {self.shared_size}"
-            )
-            raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
+            self._refuse_shared(at, (offset + size > self.shared_size) | (offset < 0), size)
         if bad_rank is not None and bad_rank.any():
-            index = int(np.flatnonzero(bad_rank)[0])
-            reason = f"the cluster has {self.cluster} blocks"
-            raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
+            self._refuse_shared(at, bad_rank, size)
         self._check_alignment(address, size)
         if rank is None:
             return offset + home
         return offset + home + rank * self.shared_stride
+
+    def _refuse_shared(self, at: I64, bad: npt.NDArray[np.bool_], size: int) -> None:
+        index = int(np.flatnonzero(bad)[0])
+        where = int(at.flat[index])
+        reason = outside_shared(where, size, self.shared_size, self.cluster)
+        raise AccessFault(reason, where, index, "out-of-bounds")
 
     def locate_local(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
         at = address.astype(np.int64)

@@ -13,8 +13,9 @@ import numpy as np
 
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.ledger import WRITE, Ledger
-from fragir.emulator.checks.races.records import ASYNC, record, site_of
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.checks.races.overwrites import Overwrites
+from fragir.emulator.checks.races.records import ASYNC, STRONG, record, site_of
+from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.global_races import GlobalRaces
@@ -25,6 +26,7 @@ class GlobalCopies:
     def __init__(self, context: Context, races: GlobalRaces) -> None:
         self.clocks, self.sites = context.clocks, context.sites
         self.findings, self.races, self.places = context.findings, races, races.places
+        self.overwrites = Overwrites(context.machine, races)
 
     def issue(self, transfer: Transfer, now: int) -> None:
         """A copy is issued; `now`: the time of that."""
@@ -33,7 +35,7 @@ class GlobalCopies:
             return
         lane = int(transfer.lanes[0])
         if transfer.group >= 0:
-            self._stores(lane, now, *region.pieces())
+            self._stores(transfer, now, *region.pieces())
             return
         (ledger, _), *_ = self.places.by_buffer(region.starts[:1])
         column = self.clocks.agent(lane, "mbarrier", transfer.signal)
@@ -43,15 +45,56 @@ class GlobalCopies:
             self._loads(lane, ledger, *region.pieces())
             ledger.note_copied()
 
-    def _stores(self, lane: int, now: int, at: I64, size: int) -> None:
+    def _stores(self, transfer: Transfer, now: int, at: I64, size: int) -> None:
+        lane = int(transfer.lanes[0])
         column = self.clocks.agent(lane, "stored", lane)
         reduces = self.sites.row(self.sites.current).strong
         rec = record(ASYNC + now, column, self.sites.current, reduces)
         for ledger, which in self.places.by_buffer(at):
             rows, _ = ledger.rows(at[which], size)
+            if ledger.written:
+                self._overwrites(lane, ledger, rows.ravel(), int(rec))
             mine = np.full(len(rows), rec, np.int64)
             owner = np.full(len(rows), self.places.owner_of[lane], np.int32)
             ledger.note_write(rows, mine, owner)
+        self.overwrites.started(transfer, int(rec))
+
+    def complete(self, transfer: Transfer) -> None:
+        """A copy has moved its bytes."""
+        self.overwrites.complete(transfer)
+
+    def _overwrites(self, lane: int, ledger: Ledger, rows: I64, mine: int) -> None:
+        """Suspects the earlier writes to rows that nothing orders before a copy to them."""
+        rows = rows[ledger.records[WRITE][rows] != 0]
+        if not len(rows):
+            return
+        both = np.stack([ledger.owners[WRITE][rows].astype(np.int64), ledger.records[WRITE][rows]])
+        (owners, recs), which = np.unique(both, axis=1, return_inverse=True)
+        unordered = self._unordered(lane, owners, recs)
+        if mine & STRONG:  # added in any order
+            unordered &= recs & STRONG == 0
+        for index in np.flatnonzero(unordered):
+            at = ledger.position(rows[which.ravel() == index])
+            self.overwrites.suspect(
+                at,
+                1 << ledger.shift,
+                self.sites.current,
+                lane,
+                int(recs[index]),
+                int(owners[index]),
+                mine,
+            )
+
+    def _unordered(self, lane: int, owners: I64, recs: I64) -> Bools:
+        """Which accesses of the past a lane does not know."""
+        here = owners == self.places.owner_of[lane]
+        lanes = np.full(len(recs), lane, np.int64)
+        found = np.zeros(len(recs), np.bool_)
+        found[here] = self.clocks.unordered(lanes[here], recs[here])
+        if not here.all():
+            far, clusters = ~here, self.places.clusters
+            found[far] = clusters.unknown(lanes[far], recs[far], owners[far].astype(np.int32))
+        return found
 
     def _loads(self, lane: int, ledger: Ledger, at: I64, size: int) -> None:
         rows = ledger.rows(at, size)[0].ravel()
@@ -63,14 +106,12 @@ class GlobalCopies:
         lanes = np.full(len(recs), lane, np.int64)
         here = owners == self.places.owner_of[lane]
         clocks, clusters = self.clocks, self.places.clusters
-        unordered = np.zeros(len(recs), np.bool_)
+        unordered = self._unordered(lane, owners, recs)
         hidden = np.zeros(len(recs), np.bool_)
-        unordered[here] = clocks.unordered(lanes[here], recs[here])
         hidden[here] = clocks.invisible(lanes[here], recs[here], clocks.proxy_global)
         if not here.all():
             far = ~here
             whose = owners[far].astype(np.int32)
-            unordered[far] = clusters.unknown(lanes[far], recs[far], whose)
             hidden[far] = clusters.hidden(lane, recs[far], whose)
         for index in (*np.flatnonzero(unordered), *np.flatnonzero(hidden & ~unordered)):
             rec, owner = int(recs[index]), int(owners[index])

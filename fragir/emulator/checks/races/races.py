@@ -123,7 +123,14 @@ class Races(Hooks):
 
     def on_wave(self) -> None:
         parts = (self.told, self.mbarriers, self.exits, self.strong, self.barriers, self.phases)
-        for part in (*parts, self.bulk, self.wgmma, self.shared_places, self.clocks):
+        for part in (
+            *parts,
+            self.bulk,
+            self.global_copies.overwrites,
+            self.wgmma,
+            self.shared_places,
+            self.clocks,
+        ):
             part.start_wave()
         first = self.machine.first_block // self.machine.cluster_size
         self.global_places.start_wave(first + 1)
@@ -169,6 +176,7 @@ class Races(Hooks):
 
     def on_transfer_complete(self, transfer: Transfer) -> None:
         self.bulk.complete(transfer)
+        self.global_copies.complete(transfer)
 
     def on_wgmma_issue(self, item: Issue) -> None:
         self.wgmma.issue(item)
