@@ -64,18 +64,6 @@ EQUIVALENT = {
         "deleted",
     ): "the mbarriers wait for every copy, and the producer reads nothing",
     (
-        "grid_barrier",
-        "fence.acq_rel.gpu;",
-        1,
-        "deleted",
-    ): "behind the poll: a barrier of the block follows, which counts as acquiring",
-    (
-        "stream_k",
-        "ld.acquire.gpu.global.u32 %r6, [%rd6];",
-        0,
-        "relaxed",
-    ): "a barrier of the block follows, which counts as acquiring",
-    (
         "hopper",
         "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%r9], 4352;",
         0,

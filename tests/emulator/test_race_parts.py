@@ -10,6 +10,7 @@ import pytest
 
 from fragir.emulator.checks.races.clocks import Clocks, later
 from fragir.emulator.checks.races.clusters import covers
+from fragir.emulator.checks.races.hearsay import Told
 from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, WRITE, Ledger
 from fragir.emulator.checks.races.read_log import COMPACT, ReadLog
 from fragir.emulator.checks.races.records import (
@@ -22,7 +23,6 @@ from fragir.emulator.checks.races.records import (
     record,
     site_of,
 )
-from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.checks.sites import Sites
 
 
@@ -169,15 +169,15 @@ def test_several_writers_of_one_place() -> None:
 
 
 def test_lanes_are_told_by_a_shuffle_what_one_has_acquired() -> None:
-    told = ToldByShuffle(clocks(1))
+    told = Told(clocks(1), "", "")
     times = np.zeros((2, 64), np.int32)
     times[0, 40] = 7
-    told.tell(numbers(1))  # nobody has acquired anything
+    told.tell_warps(numbers(1))  # nobody has acquired anything
     told.acquire(times, {2: np.full((1, 3), 9, np.int32)}, numbers(0))
     assert not told.knows(1, record(7, 40, 0), None)
-    told.tell(numbers(1, 33))
+    told.tell_warps(numbers(1, 33))
     assert not told.knows(1, record(7, 40, 0), None)  # not by one that has acquired it
-    told.tell(numbers(0, 1, 33))
+    told.tell_warps(numbers(0, 1, 33))
     assert told.knows(1, record(7, 40, 0), None)
     assert not told.knows(1, record(8, 40, 0), None)
     assert not told.knows(33, record(7, 40, 0), None)  # another warp

@@ -232,3 +232,15 @@ def test_a_strong_access_of_ones_own(strong: bool) -> None:
     with registered(row):
         found = kinds(writer, "peek.global.u32 %r4, [%rd1+4];", "fence.acq_rel.gpu;", BLOCKS)
     assert found == (set() if strong else {"race"})
+
+
+@pytest.mark.parametrize(
+    ("look", "races"),
+    [("atom.add.global.u32 %r4, [%rd1+4], 0;", False), ("red.global.add.u32 [%rd1+4], 0;", True)],
+)
+def test_a_reduction_acquires_nothing(look: str, races: bool) -> None:
+    """It reads, but "this strong read does not form an acquire pattern" (section 8.8)."""
+    writer = "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd1+4], 1;"
+    poll = f"nanosleep.u32 5000; {look} {'mov.u32 %r4, 1;' if races else ''}"
+    found = kinds(writer, poll, "fence.acq_rel.gpu;", BLOCKS)
+    assert found == ({"race"} if races else set())

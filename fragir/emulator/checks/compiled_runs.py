@@ -166,7 +166,7 @@ class CompiledRuns:
         launch.resident = self.machine.resident
         launch.first_warp = self.machine.first_block * self.machine.warps_per_block
         alone = clocks.width == clocks.lanes and clocks.planes == 1
-        launch.joins = alone and not races.strong.heard
+        launch.joins = alone and not races.strong.meets
         self.compiled.begin(places.owner_of)
         if len(places.ledgers) != len(self._ledgers):
             self._ledgers = list(places.ledgers.values())

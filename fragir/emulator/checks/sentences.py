@@ -26,6 +26,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Thus, threads within warp that wish to communicate via memory can store to memory, "
         "execute bar.warp.sync, and then safely read values stored by other threads in warp.",
     ),
+    # One thread of a block looks, a barrier tells the others: no fence behind the look.
+    "acquire": (
+        "Release and Acquire Patterns",
+        "The acquire pattern makes some operations from other threads visible to later operations "
+        "from the current thread.",
+    ),
     # A bulk store at a kernel's end: the machine lets it finish.
     "shared": (
         "Shared State Space",

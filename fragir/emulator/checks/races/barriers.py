@@ -14,6 +14,7 @@ from fragir.emulator.numbers.types import I32, I64
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.block_exits import BlockExits
+    from fragir.emulator.checks.races.hearsay import Acquired
     from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
     from fragir.emulator.checks.races.strong_accesses import StrongAccesses
     from fragir.emulator.machine.events import BarrierEvent
@@ -62,6 +63,9 @@ class Barriers:
         self._clusters: dict[tuple[int, int], I32] = {}  # by cluster and phase
         #: The same of all that those know who have arrived relaxed.
         self._whole: dict[tuple[int, int], I32] = {}
+        #: By block and barrier, or by cluster, from -1 down, and phase: what those who have
+        #: arrived have heard.
+        self._heard: dict[tuple[int, int], list[Acquired]] = {}
         #: Of the cluster's barrier, by lane: arrivals and waits so far.
         self._counts = np.zeros((2, self.machine.warps * LANES), np.int64)
 
@@ -76,13 +80,15 @@ class Barriers:
             return
         clocks, machine = self.clocks, self.machine
         if kind != "release":
-            self.strong.deliver(lanes)
+            self.strong.arrive(lanes)
         if kind == "sync":
             return
         if scope == "cluster":
             self._cluster(kind, lanes)
             return
         per = machine.warps_per_block * LANES
+        if self.strong.meets:
+            self._tell(kind, number, lanes)
         if kind == "release" and machine.cluster_size == 1 and len(lanes) % per == 0 and len(lanes):
             first, last = int(lanes[0]), int(lanes[-1])  # lanes ascend
             if first % per == 0 and last - first + 1 == len(lanes):
@@ -107,6 +113,19 @@ class Barriers:
             else:
                 self._blocks[key] = vector
 
+    def _tell(self, kind: str, number: int, lanes: I64) -> None:
+        """What somebody has heard of who comes to a block's barrier, for those who leave it."""
+        blocks = lanes // (self.machine.warps_per_block * LANES)
+        alive = self.machine.alive.reshape(self.machine.blocks, -1).sum(axis=1)
+        for block in distinct(blocks).tolist():
+            part = lanes[blocks == block]
+            key = block, number
+            if kind == "arrive":
+                self._heard.setdefault(key, []).extend(self.strong.told.looked.of(part))
+            else:
+                whole = len(part) == alive[block]
+                self.strong.meet(part, self._heard.pop(key, ()), block if whole else None)
+
     def _cluster(self, kind: str, lanes: I64) -> None:
         clocks = self.clocks
         counts = self._counts[0 if kind == "arrive" else 1]
@@ -124,6 +143,11 @@ class Barriers:
                     self.mbarriers.initialisations_fenced(part)
                 published = self.arrivals.published(part)
                 self._clusters[key] = later(published, self._clusters.get(key))
+                if self.strong.meets:
+                    heard = self._heard.setdefault((-1 - cluster, phase), [])
+                    heard.extend(self.strong.told.looked.of(part))
             elif key in self._clusters:
                 clocks.acquire(part, self._clusters[key])
+                if heard := self._heard.get((-1 - cluster, phase)):
+                    self.strong.meet(part, heard)
                 self.exits.may_exit(part, self._whole.get(key))

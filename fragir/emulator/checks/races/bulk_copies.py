@@ -97,7 +97,7 @@ class BulkCopies:
         lanes, recs, where = lanes[bad], recs[bad], where[bad]
         raced = self.clocks.unordered(lanes, recs)
         unseen = ~raced
-        if self.races.told.told:  # a race that is a letter, and no fence: that is worse
+        if self.races.told.ever:  # a race that is a letter, and no fence: that is worse
             each = zip(lanes.tolist(), recs.tolist(), strict=True)
             hides = partial(self.races.told.hides, cluster=None, plane=self.clocks.proxy)
             unseen |= [hides(lane, rec) for lane, rec in each]

@@ -51,6 +51,15 @@ class Clash:
     records: I64
     owners: I32
 
+    def some(self, which: Bools) -> Clash:
+        """Those of a mask."""
+        if which.all():
+            return self
+        return Clash(
+            self.kind,
+            *(self.index[which], self.rows[which], self.records[which], self.owners[which]),
+        )
+
 
 class GlobalPlaces:
     """The ledgers of all buffers."""
@@ -156,6 +165,16 @@ class GlobalPlaces:
         own = np.broadcast_to(self.clocks.own[lanes][:, None], recs.shape)
         bad = ~self._both_strong(recs, own, here, scope)
         return Clash(WRITE, np.nonzero(bad)[0], rows[bad], recs[bad], owner[bad])
+
+    def strong_others(self, ledger: Ledger, rows: I64, owner: I32, own: I64, scope: int) -> Bools:
+        """Where the last write is another thread's, strong, and in the scope of both."""
+        recs, owners = ledger.records[WRITE][rows], ledger.owners[WRITE][rows]
+        here = owners == owner
+        found = recs & STRONG != 0
+        found &= ~here | (recs & COLUMN_MASK != own)
+        if found.any():
+            found &= self._both_strong(recs, own, here, scope)
+        return found
 
     def _both_strong(self, recs: I64, own: I64, here: Bools, scope: int) -> Bools:
         """Which records are of strong accesses whose scope, as the one given, has both threads."""

@@ -24,9 +24,10 @@ from fragir.emulator.checks.races.global_places import (
     Ledger,
 )
 from fragir.emulator.checks.races.groups import AccessGroup
-from fragir.emulator.checks.races.records import STRONG, record, site_of
+from fragir.emulator.checks.races.hearsay import Hearsay
+from fragir.emulator.checks.races.observed import ObservedWrites
+from fragir.emulator.checks.races.records import COLUMN_MASK, STRONG, TIME_SHIFT, record, site_of
 from fragir.emulator.checks.races.scopes import DEVICE
-from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.checks.races.undisputed import UndisputedGlobal
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
@@ -56,11 +57,12 @@ class GlobalRaces:
     """`overlap`: whether lanes of one store have written one place; who asks has to clear it."""
 
     def __init__(
-        self, context: Context, places: GlobalPlaces, updates: LostUpdates, told: ToldByShuffle
+        self, context: Context, places: GlobalPlaces, updates: LostUpdates, told: Hearsay
     ) -> None:
         self.machine, self.clocks = context.machine, context.clocks
         self.sites, self.findings = context.sites, context.findings
         self.places, self.updates, self.told = places, updates, told
+        self.observed = ObservedWrites(places)
         self.overlap = False
         self.compiled: CompiledLedgers | None = None
         self._undisputed = UndisputedGlobal(self.clocks)
@@ -70,8 +72,10 @@ class GlobalRaces:
 
     def access(self, kind: str, site: int, group: AccessGroup, size: int, scope: int) -> None:
         clocks = self.clocks
-        if kind == "store":
+        if kind != "load":
             clocks.now += 1  # later than what has been read
+        elif scope:
+            self.observed.note(group, size, scope)
         guess = self._guesses.get(site)  # an instruction mostly stays in one buffer
         if guess is not None and (not guess.copied or kind == "load"):
             if self._quickly(kind, site, group, size, scope, guess):
@@ -198,6 +202,8 @@ class GlobalRaces:
 
         `who`: the lanes of all accesses.
         """
+        if clash.kind == WRITE:
+            clash = clash.some(self.observed.unseen(ledger, clash, who))
         if not len(clash.index):
             return
         lanes, positions = who[clash.index], ledger.position(clash.rows)
@@ -232,7 +238,7 @@ class GlobalRaces:
         which = np.arange(len(lanes))
         if how == LOST:
             which = which[:1]
-        elif not self.told.told:  # nobody was told of anything: see `clash`
+        elif not self.told.ever:  # nobody was told of anything: see `clash`
             which = np.sort(np.unique(site_of(records), return_index=True)[1])
         for i in which:
             self.clash(site, int(lanes[i]), int(positions[i]), how, int(records[i]), int(owners[i]))
@@ -245,7 +251,9 @@ class GlobalRaces:
             return
         other = site_of(rec)
         cluster = None if owner == self.places.owner_of[lane] else owner
-        letter = "warp" if self.told.knows(lane, rec, cluster) else None
+        told = self.told.knows(lane, rec, cluster)
+        stale = told is self.told.looked and how == WRITE and self._read_before(lane, position, rec)
+        letter = None if told is None or stale else told.sentence
         if self.findings.said("global", "race", letter, site, other):
             return
         who = self.who(lane, rec, owner)
@@ -253,9 +261,21 @@ class GlobalRaces:
         text = f"nothing orders this after the {what} of the same bytes: {who}"
         if rec & STRONG and self.places.strengths[site]:
             text += "; the scope of one of the two leaves the other thread out"
-        if letter is not None:
-            text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+        text += "" if told is None else told.words
+        if stale:
+            text += "; its block has read these bytes before, and an L1 cache may still have them"
         self.findings.globally(site, other, lane, position, text, letter=letter)
+
+    def _read_before(self, lane: int, position: int, rec: int) -> bool:
+        """Whether a lane's block has read a place, past its L1 cache, before a write."""
+        ((ledger, _),) = self.places.by_buffer(np.array([position]))
+        row = ledger.rows(np.array([position]), 1 << ledger.shift)[0].ravel()
+        per = self.machine.warps_per_block * LANES
+        reads = ledger.records[READ:, row].ravel()
+        mine = ledger.owners[READ:, row].ravel() == self.places.owner_of[lane]
+        mine &= (reads & COLUMN_MASK) // per == self.clocks.own[lane] // per
+        mine &= (reads & STRONG == 0) & (reads >> TIME_SHIFT < rec >> TIME_SHIFT)
+        return bool(mine.any())
 
     def who(self, lane: int, rec: int, owner: int) -> str:
         """The instruction and the thread of a record, for messages."""

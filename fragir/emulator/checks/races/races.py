@@ -3,7 +3,7 @@
 `Races` is the check. It makes the parts, each with one subject, and tells them what happens:
 
 - who knows of whose accesses: `clocks` in a cluster, `clusters` in the others;
-- what makes an order: `barriers`, `mbarrier_phases`, `strong_accesses`; `shuffles` make none;
+- what makes an order: `barriers`, `mbarrier_phases`, `strong_accesses`; `hearsay` makes none;
 - what is remembered of every place of memory: `shared_places`, `global_places`;
 - the rules: `shared_races`, `bulk_copies`, `wgmma`, `mbarrier_objects` and `block_exits` in shared
   memory, `global_races`, `lost_updates` and `global_copies` in global memory, `stores` in both;
@@ -14,7 +14,7 @@ A part is given in its constructor whom it asks and tells, and the `Context`, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +34,7 @@ from fragir.emulator.checks.races.global_copies import GlobalCopies
 from fragir.emulator.checks.races.global_places import GlobalPlaces
 from fragir.emulator.checks.races.global_races import GlobalRaces
 from fragir.emulator.checks.races.groups import AccessGroup
+from fragir.emulator.checks.races.hearsay import Hearsay
 from fragir.emulator.checks.races.lost_updates import LostUpdates
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
 from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
@@ -48,14 +49,13 @@ from fragir.emulator.checks.races.scopes import (
 )
 from fragir.emulator.checks.races.shared_places import SharedPlaces, unit_of
 from fragir.emulator.checks.races.shared_races import SharedRaces
-from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.checks.races.stores import Stores
 from fragir.emulator.checks.races.strong_accesses import StrongAccesses
 from fragir.emulator.checks.races.wgmma import WgmmaReads
 from fragir.emulator.checks.sites import Sites
 from fragir.emulator.instructions.access import get
 from fragir.emulator.machine.events import Access
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step
 from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Races(Hooks):
         context = Context(machine, clocks, self.sites, findings)
         self.shared_places = SharedPlaces(machine, unit_of(program), kinds > 0)
         self.clusters = Clusters(machine, clocks)
-        self.told = ToldByShuffle(clocks)
+        self.told = Hearsay(clocks)
         self.mbarriers = MbarrierObjects(context, self.shared_places)
         self.exits = BlockExits(context, self.shared_places)
         self.strong = StrongAccesses(context, self.clusters, self.told)
@@ -239,7 +239,7 @@ class Races(Hooks):
         if row.asynchronous or row.bits == "wgmma":
             return self.sites.during(ins, step)
         if self.by_memory and row.bits in ("shuffle", "warp"):
-            return self._after(step, self.told.tell)
+            return self._after(step, self.told.shuffled.tell_warps)
         return step
 
     def compiled(self, d: Decoder, instruction: Instruction) -> bool:
@@ -267,22 +267,23 @@ class Races(Hooks):
     def _wrap_warp(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         ids = self.machine.lane_ids
         members = d.source(ins, 0, "u32")
-        bits = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
         def run(sel: Any, mask: Mask) -> None:
-            if self.strong.heard:
-                self.strong.deliver(get(ids, sel, mask).ravel())
+            if self.strong.meets:
+                self._meet(ids[sel], members[sel], mask)
             step(sel, mask)
             if mask is None and (members[sel] == np.uint32(0xFFFFFFFF)).all():
                 self.clocks.join_warps(ids[sel].ravel())
                 return
-            lanes, groups = ids[sel], members[sel]
-            here = np.ones(lanes.shape, np.bool_) if mask is None else mask
-            for row, named, there in zip(lanes, groups, here, strict=True):
-                for value in distinct(named[there]):
-                    self.clocks.join(row[there & (named == value) & (value & bits != 0)])
+            for group in groups_of(ids[sel], members[sel], mask):
+                self.clocks.join(group)
 
         return run
+
+    def _meet(self, ids: I64, members: Any, mask: Mask) -> None:
+        for group in groups_of(ids, members, mask):
+            self.strong.arrive(group)
+            self.strong.meet(group)
 
     def _wrap_fence(self, row: Opcode, words: tuple[str, ...], step: Step) -> Step:
         if row.fence == "asynchronous":
@@ -299,3 +300,11 @@ class Races(Hooks):
         if row.fence == "memory":
             return self._after(step, partial(self.strong.fence, scope=scope_of(words)))
         return step
+
+
+def groups_of(ids: I64, members: Any, mask: Mask) -> Iterator[I64]:
+    """The lanes `[warp, lane]` that meet by a membermask."""
+    here = np.ones(ids.shape, np.bool_) if mask is None else mask
+    for row, named, there in zip(ids, members, here, strict=True):
+        for value in distinct(named[there]):
+            yield row[there & (named == value) & (value & LANE_BITS != 0)]

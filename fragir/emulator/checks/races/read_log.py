@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,16 @@ class ReadLog:
         if not self._parts:
             return []
         return sorted(zip(*(part.tolist() for part in self._whole()), strict=True))
+
+    def at(self, places: I64) -> Iterator[tuple[I64, U32]]:
+        """Records of logged reads of places, and the masks of their lanes, read by read."""
+        if not self.entries or not self.logged[places].any():
+            return
+        found, records, masks = self._whole()
+        for place in np.unique(places[self.logged[places]]).tolist():
+            for entry in np.flatnonzero(found == place).tolist():
+                here = places == place
+                yield np.where(here, records[entry], 0), np.where(here, masks[entry], np.uint32(0))
 
     def _compact(self, lowest: int) -> None:
         """Leave out what is settled, and what lanes have read again since."""

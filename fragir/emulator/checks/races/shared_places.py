@@ -11,6 +11,7 @@ write might not know of.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +94,12 @@ class SharedPlaces:
     def written_at(self, time: int) -> None:
         """A write of that time is noted."""
         self.newest_write = max(self.newest_write, time)
+
+    def reads_of(self, places: I64) -> Iterator[tuple[I64, U32]]:
+        """Records of reads of places, and the masks of their lanes: what is kept, column by column,
+        and what has been pushed out."""
+        yield from zip(self.read[:, places], self.masks[:, places], strict=True)
+        yield from self.log.at(places)
 
     # -- reads -----------------------------------------------------------------------------------
 

@@ -20,7 +20,9 @@ from fragir.emulator.checks.races.compiled import (
 )
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.groups import AccessGroup
+from fragir.emulator.checks.races.hearsay import Hearsay
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
+from fragir.emulator.checks.races.observed import unseen_in_shared
 from fragir.emulator.checks.races.records import (
     COLUMN_BITS,
     COLUMN_MASK,
@@ -33,7 +35,6 @@ from fragir.emulator.checks.races.records import (
     site_of,
 )
 from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
-from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.checks.races.undisputed import UndisputedShared
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
@@ -53,7 +54,7 @@ class SharedRaces:
         context: Context,
         places: SharedPlaces,
         mbarriers: MbarrierObjects,
-        told: ToldByShuffle,
+        told: Hearsay,
         strong_writes: bool,
     ) -> None:
         self.machine, self.clocks = context.machine, context.clocks
@@ -66,6 +67,7 @@ class SharedRaces:
         self._writing = np.array(
             [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
         )
+        self._reading = np.array([row(p.ins).access in ("load", "atomic") for p in code])
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
 
     # -- findings --------------------------------------------------------------------------------
@@ -97,13 +99,13 @@ class SharedRaces:
             self.findings.shared("pending-source", site, other, lane, at, text)
 
     def _race(self, what: str, site: int, other: int, lane: int, at: int, rec: int) -> None:
-        letter = self._letter(what, site, lane, rec)
+        told = self.told.knows(lane, rec, None)
+        letter = None if told is None else told.sentence
         if self.findings.said("shared", "race", letter, site, other):
             return
         who = self.findings.who(lane, rec)
         text = f"nothing orders this after the {what} of the same bytes: {who}"
-        if letter is not None:
-            text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+        text += "" if told is None else told.words
         self.findings.shared("race", site, other, lane, at, text, letter)
 
     def _letter(self, what: str, site: int, lane: int, rec: int) -> str | None:
@@ -112,7 +114,8 @@ class SharedRaces:
         No machine gets it wrong when wgmma reads what cp.async has copied.
         """
         if what in ("read", "write"):
-            return "warp" if self.told.knows(lane, rec, None) else None
+            told = self.told.knows(lane, rec, None)
+            return None if told is None else told.sentence
         reader, writer = (self.sites.instruction(s).opcode for s in (site, site_of(rec)))
         copied = writer[:2] == ("cp", "async") and "bulk" not in writer
         return "proxies" if what == "invisible" and reader[0] == "wgmma" and copied else None
@@ -140,7 +143,7 @@ class SharedRaces:
         objects = recs & COLUMN_MASK == MBARRIER
         kinds = np.where(objects, -1 - (at & ~np.int64(7)), site_of(recs))
         first = np.unique(kinds, return_index=True)[1]
-        if self.told.told:  # of lanes some may have been told, and not others
+        if self.told.ever:  # of lanes some may have been told, and not others
             first = np.arange(len(kinds))
         said: set[tuple[int, str | None]] = set()
         for index in np.sort(first).tolist():
@@ -176,7 +179,7 @@ class SharedRaces:
             bad = clocks.unordered(who, recs)
             if strong:
                 bad &= recs & STRONG == 0
-            if bad.any():
+            if bad.any() and self._unseen(bad, places, who, recs).any():
                 self.clash_each("write", site, bad, who, where, recs)
         if self.strong_writes and not strong:
             self._after_strong_writes(site, at, lanes, size)
@@ -195,7 +198,7 @@ class SharedRaces:
         recs = shared.read[:, places[late]].T
         lanes = np.broadcast_to(who[late][:, None], recs.shape)
         bad = (recs & STRONG != 0) & self._writes(site_of(recs)) & clocks.unordered(lanes, recs)
-        if bad.any():
+        if bad.any() and self._unseen(bad, places[late][:, None], lanes, recs).any():
             self.clash_each("write", site, bad, lanes, where[late][:, None], recs)
 
     def write(
@@ -208,6 +211,8 @@ class SharedRaces:
     ) -> None:
         shared, clocks = self.places, self.clocks
         at, lanes = group.at, group.lanes
+        if strong:
+            clocks.now += 1  # later than what has been read
         when = clocks.now if time is None else time
         if not shared.chunk_read.shape[1]:
             quick = self._undisputed if self.compiled is None else self.compiled
@@ -228,9 +233,11 @@ class SharedRaces:
             if late.any():
                 _, who, where = self._spread(at, lanes, size)
                 bad = clocks.unordered(who, recs) & late
-                if bad.any() and time is None:
+                if not bad.any() or not self._unseen(bad, places, who, recs).any():
+                    pass
+                elif time is None:
                     self._suspect(site, bad, who, where, recs)
-                elif bad.any():
+                else:
                     self.clash_each("write", site, bad, who, where, recs)
         self.after_reads(site, places, np.broadcast_to(lanes[:, None], places.shape), strong)
         mine = record(when, group.pick(clocks.own), site, strong)
@@ -275,7 +282,7 @@ class SharedRaces:
             bad = self.clocks.unordered(lanes, recs)
             if strong:
                 bad &= recs & STRONG == 0
-            if bad.any():
+            if bad.any() and self._unseen(bad, places.reshape(-1)[which], lanes, recs).any():
                 self.clash_each("read", site, bad, lanes, where, recs)
 
     def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
@@ -296,9 +303,21 @@ class SharedRaces:
         bad = self.clocks.unordered(lanes, found)
         if bad.any():
             writing = self._writes(site_of(found))
+            bad &= ~writing | self._unseen(bad & writing, places[row[entry]], lanes, found)
             at = places[row[entry]] << self.places.shift
             for what, which in (("write", bad & writing), ("read", bad & ~writing)):
                 self.clash_each(what, site, which, lanes, at, found)
+
+    def _unseen(self, bad: Bools, places: I64, lanes: I64, recs: I64) -> Bools:
+        """`bad`, changed: without strong writes that a read has seen, of which the lanes know."""
+        if (strong := bad & (recs & STRONG != 0)).any():
+            places, lanes, recs = (
+                np.broadcast_to(each, bad.shape)[strong] for each in (places, lanes, recs)
+            )
+            bad[strong] = unseen_in_shared(
+                self.places, self.clocks, self._reading, places, lanes, recs
+            )
+        return bad
 
     # -- writes that change nothing do not race ----------------------------------------------------
 

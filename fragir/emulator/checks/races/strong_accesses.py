@@ -1,11 +1,13 @@
 """Order by strong accesses to one place, behind fences: plain memory that synchronises.
 
 A strong write hands on what its lane has fenced (PTX ISA 9.2, section 8.9), within the scopes of
-both; a lane that reads it learns that where it acquires, else at its next fence or barrier.
+both; a lane that reads it learns that where it acquires, else at its next fence. Until then what it
+tells others by a barrier is `hearsay.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ import numpy as np
 from fragir.emulator.checks.races.clocks import later
 from fragir.emulator.checks.races.clusters import Clusters, Knowledge
 from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.hearsay import Acquired, Hearsay
 from fragir.emulator.checks.races.scopes import (
     ACQUIRING,
     BLOCK,
@@ -21,12 +24,13 @@ from fragir.emulator.checks.races.scopes import (
     DEVICE,
     RELEASING,
 )
-from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, distinct
+from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.events import Access
+    from fragir.ptx.tree import Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Heard:
 
 
 class StrongAccesses:
-    def __init__(self, context: Context, clusters: Clusters, told: ToldByShuffle) -> None:
+    def __init__(self, context: Context, clusters: Clusters, told: Hearsay) -> None:
         self.machine, self.clocks = context.machine, context.clocks
         self.clusters, self.told = clusters, told
         self.start_wave()
@@ -49,6 +53,8 @@ class StrongAccesses:
         self.places: dict[tuple[int, int, str, int], I32] = {}
         #: What lanes have read relaxed and not learned yet: lane -> place -> knowledge.
         self.heard: dict[int, dict[tuple[int, int, str, int], Heard]] = {}
+        #: Lanes that have heard more since they last came to a barrier.
+        self.fresh: set[int] = set()
         clusters = self.machine.warps * LANES // self.clocks.lanes
         #: Whether some lane of the cluster has fenced anything that relaxed accesses hand on.
         self.fences_in = np.zeros(clusters, np.bool_)
@@ -69,9 +75,10 @@ class StrongAccesses:
     def hand_on(self, access: Access, scope: int) -> None:
         """Strong accesses to one place hand on what has been fenced before, within their scopes.
 
-        A lane that reads relaxed learns it at its next fence, or barrier: `deliver`.
+        A lane that reads relaxed learns it at its next fence: `deliver`.
         """
         words = access.instruction.opcode
+        reads = access.kind != "store" and returns(access.instruction)
         acquires = not ACQUIRING.isdisjoint(words)
         for arena, at, lanes in access.parts():
             which = "shared" if arena is self.machine.memory.shared else "global"
@@ -80,7 +87,7 @@ class StrongAccesses:
                 self._release(lanes, scope)
             clusters = lanes // self.clocks.lanes
             publishes = (access.kind != "load") & self.fences_in[clusters]
-            hears = access.kind != "store" and bool(self.places or self.clusters.published)
+            hears = reads and bool(self.places or self.clusters.published)
             if not hears and not publishes.any():
                 continue
             blocks = lanes // (self.machine.warps_per_block * LANES)
@@ -92,7 +99,7 @@ class StrongAccesses:
                     place = int(block), cluster, which, int(position)
                     if access.kind != "load" and self.fences_in[cluster]:
                         self._publish(*place, part, scope)
-                    if access.kind != "store":
+                    if reads:
                         self._hear(self._found(*place, scope), part, acquires)
 
     def _publish(
@@ -131,11 +138,12 @@ class StrongAccesses:
             if acquires:
                 self._learn(heard, lanes)
                 continue
-            for lane in lanes:
-                self.heard.setdefault(int(lane), {})[key] = heard
+            for lane in lanes.tolist():
+                self.heard.setdefault(lane, {})[key] = heard
+                self.fresh.add(lane)
 
     def _learn(self, heard: Heard, lanes: I64) -> None:
-        self.told.acquire(heard.vector, heard.known, lanes)
+        self.told.shuffled.acquire(heard.vector, heard.known, lanes)
         if heard.vector is not None:
             self.clocks.acquire(lanes, heard.vector)
         if heard.known is not None:
@@ -145,11 +153,39 @@ class StrongAccesses:
         """What lanes have heard by relaxed reads takes effect, as far as a fence reaches."""
         if not self.heard:
             return
-        for lane in lanes:
-            waiting = self.heard.pop(int(lane), {})
+        for lane in lanes.tolist():
+            waiting = self.heard.pop(lane, {})
             rest = {key: heard for key, heard in waiting.items() if heard.scope > scope}
             if rest:
-                self.heard[int(lane)] = rest
+                self.heard[lane] = rest
             for key, heard in waiting.items():
                 if key not in rest:
                     self._learn(heard, np.array([lane]))
+
+    # -- barriers ----------------------------------------------------------------------------------
+
+    @property
+    def meets(self) -> bool:
+        """Whether anybody has something to tell at a barrier."""
+        return bool(self.fresh or self.told.looked.news)
+
+    def arrive(self, lanes: I64) -> None:
+        """Lanes come to a barrier: they will tell what they have heard."""
+        for lane in self.fresh.intersection(lanes.tolist()) if self.fresh else ():
+            self.fresh.discard(lane)
+            for heard in self.heard.get(lane, {}).values():
+                self.told.looked.acquire(heard.vector, heard.known, np.array([lane]))
+
+    def meet(self, lanes: I64, others: Iterable[Acquired] = (), block: int | None = None) -> None:
+        """Lanes leave a barrier, and know what `others` do; `block`: they are all of it."""
+        looked, per = self.told.looked, self.machine.warps_per_block * LANES
+        looked.tell(lanes, others)
+        if block is None:
+            looked.news.update(lanes.tolist())
+        else:
+            looked.news.difference_update(range(block * per, (block + 1) * per))
+
+
+def returns(ins: Instruction) -> bool:
+    """Whether a read gives what it has read: reductions form no acquire pattern (section 8.8)."""
+    return not isinstance(ins.operands[0], (tree.Address, tree.Sink))
