@@ -109,7 +109,7 @@ def relaxed(text: str) -> str:
 
 def kernel(place: Place, release: bool = True, acquire: bool = True) -> tuple[str, set[int]]:
     """The text, and the lines of the reader's loads."""
-    lines: list[str] = HEAD.splitlines()
+    lines = [str(line) for line in HEAD.splitlines()]
     lines.append("WRITER:")
     for i, (released, _, _) in enumerate(PHASES):
         lines.append(place.filled(f"st.{{m}}.u32 {{d}}, {i + 1};", i))
