@@ -18,7 +18,12 @@ MAPPED_DIMENSIONS = 5
 MOST_PARTS = 16
 """That a sum is cut into where a program leaves their number open, and the memory for them."""
 LARGEST_INDEX = 2**31 - 1
-"""Sizes, strides and indices have 32 bits on the device."""
+"""Sizes and indices have 32 bits on the device; distances in memory have 64."""
+
+
+def is_s32(number: int) -> bool:
+    """Whether 32 bits hold a number, with its sign."""
+    return -LARGEST_INDEX - 1 <= number <= LARGEST_INDEX
 
 
 def tile_limit(elements: int, element: Attribute) -> str | None:
@@ -41,6 +46,6 @@ def check_registers(count: int, what: str) -> int:
 
 def check_index(number: int, what: str) -> int:
     """A size, stride or index; FragirError where 32 bits do not hold it."""
-    if not -LARGEST_INDEX - 1 <= number <= LARGEST_INDEX:
+    if not is_s32(number):
         raise FragirError(f"{what} is {number}, a kernel's sizes and indices have 32 bits")
     return number

@@ -57,6 +57,7 @@ from fragir.late_dialect import LateDialect
 if TYPE_CHECKING:
     from fragir.dialects.ptx.atomic import AtomicOp
     from fragir.dialects.ptx.bit_types import BitsType
+    from fragir.dialects.ptx.distances import MulWideOp, OffsetWideOp
     from fragir.dialects.ptx.exchange import (
         MovmatrixOp,
         NamedBarrierOp,
@@ -80,7 +81,9 @@ LATE = {
     "ptx.function": ("fragir.dialects.ptx.foreign", "FunctionOp"),
     "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
     "ptx.movmatrix": ("fragir.dialects.ptx.exchange", "MovmatrixOp"),
+    "ptx.mul_wide": ("fragir.dialects.ptx.distances", "MulWideOp"),
     "ptx.nibbles": ("fragir.dialects.ptx.exchange", "NibblesOp"),
+    "ptx.offset_wide": ("fragir.dialects.ptx.distances", "OffsetWideOp"),
     "ptx.op": ("fragir.dialects.ptx.instruction", "InstructionOp"),
     "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
     "ptx.printf": ("fragir.dialects.ptx.reporting", "PrintfOp"),
@@ -161,9 +164,11 @@ __all__ = [
     "MmaOp",
     "MmaSparseOp",
     "MovmatrixOp",
+    "MulWideOp",
     "NamedBarrierOp",
     "NibblesOp",
     "OffsetOp",
+    "OffsetWideOp",
     "PackOp",
     "PermuteOp",
     "PointerType",

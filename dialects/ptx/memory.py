@@ -22,6 +22,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import QuickOperation, op_definition
+from fragir.dialects.limits import is_s32
 from fragir.dialects.ptx.types import (
     SHARED,
     PointerType,
@@ -82,6 +83,11 @@ class OffsetOp(QuickOperation):
             raise VerifyException("ptx.offset: with a stride in bytes the scale is 1")
         if self.pointer.type != self.result.type:
             raise VerifyException("ptx.offset: the pointer stays in its space")
+        if not is_s32(self.scale.value.data):
+            raise VerifyException(
+                f"ptx.offset: {self.scale.value.data} takes more than 32 bits; "
+                "ptx.offset_wide takes an i64"
+            )
 
 
 @op_definition

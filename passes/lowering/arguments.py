@@ -21,6 +21,7 @@ from fragir.dialects.limits import check_index
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import INDEX, Value
+from fragir.passes.lowering.distances import Stride
 from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.state import LoweringState
 
@@ -73,9 +74,9 @@ class KernelArguments:
                 f"{type_} has an offset",
                 hint="write `offset: ?`, or none, and pass a pointer to its first element",
             )
-        for size in (*type_.get_shape(), *(frag.strides_of(type_) or ())):
+        for size in type_.get_shape():
             if size != DYNAMIC_INDEX:
-                check_index(size, f"a size or stride of {type_}")
+                check_index(size, f"a size of {type_}")
         pointer = self._add_argument(ptx.GLOBAL, name)
         shape = [
             self._add_argument(INDEX, f"{name or 'arg'}_d{i}") if size == DYNAMIC_INDEX else size
@@ -84,15 +85,15 @@ class KernelArguments:
         dims, stride_names = frag.size_names(self._function, argument.index)
         shape = self._named(dims, shape)
         known = frag.strides_of(type_)
-        strides: Sequence[Value]
+        strides: Sequence[Stride]
         if known is None:
-            strides = row_major(self.state.ar, shape)
+            strides = row_major(shape)
         else:
-            strides = [
+            given: list[Value] = [
                 self._add_argument(INDEX, f"{name or 'arg'}_s{i}") if s == DYNAMIC_INDEX else s
                 for i, s in enumerate(known)
             ]
-            strides = self._named(stride_names or (), strides)
+            strides = self._named(stride_names or (), given)
         return LaneMemory(pointer, tuple(shape), tuple(strides), type_.element_type)
 
     def _named(self, names: Sequence[int | str], values: Sequence[Value]) -> list[Value]:

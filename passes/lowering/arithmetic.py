@@ -25,15 +25,16 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.limits import check_index
+from fragir.dialects.limits import check_index, is_s32
+from fragir.passes.lowering.distances import Stride, Value, factors_of, times
 from fragir.passes.lowering.placement import Placement
 
-Value = int | SSAValue
 Predicate = bool | SSAValue
 OpT = TypeVar("OpT", bound=Operation)
 BinaryOp = arith.SignlessIntegerBinaryOperation | arith.SignlessIntegerBinaryOperationWithOverflow
 
 INDEX = IndexType()
+FAR = 1 << 30  # bytes: what is nearer is an access's own offset
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
@@ -266,32 +267,73 @@ class Arithmetic(Placement):
     # --- pointers -----------------------------------------------------------------------------
 
     def offset(
-        self, pointer: SSAValue, index: Value, scale: int = 1, stride: Value = 1
+        self, pointer: SSAValue, index: Stride, scale: int = 1, stride: Stride = 1
     ) -> tuple[SSAValue, int]:
         """pointer + index * stride * scale bytes, as a pointer and a constant to add."""
-        if isinstance(index, int) and not isinstance(stride, int):
-            index, stride = stride, index
-        if isinstance(stride, int):
-            scale, stride = scale * stride, 1
-        if isinstance(index, int) and isinstance(stride, int):
-            return pointer, index * scale
-        if not isinstance(index, int) and index in self._sum and isinstance(stride, int):
-            base, known = self._sum[index]
-            return self._offset(pointer, base, scale, stride), known * scale
-        return self._offset(pointer, index, scale, stride), 0
+        factors, number = factors_of(times(times(index, stride), scale))
+        if not factors:
+            return pointer, number
+        if len(factors) == 1 and factors[0] in self._sum:
+            base, known = self._sum[factors[0]]
+            return self._offset(pointer, (base,), number), known * number
+        return self._offset(pointer, factors, number), 0
 
-    def _offset(self, pointer: SSAValue, index: Value, scale: int, stride: Value) -> SSAValue:
-        if isinstance(stride, int):
-            left = self.value(index)
-            key = ("offset", pointer, left, scale)
-            result = self.pure(key, (pointer, left), lambda: ptx.OffsetOp(pointer, left, scale))
-        else:
-            left, right = self.value(index), self.value(self.mul(stride, scale))
-            key = ("offset", pointer, left, right)
-            result = self.pure(
-                key, (pointer, left, right), lambda: ptx.OffsetOp(pointer, left, 1, right)
+    def _offset(self, pointer: SSAValue, factors: Sequence[SSAValue], scale: int) -> SSAValue:
+        """pointer + scale * all of the factors."""
+        first, *others = factors
+        if not others and is_s32(scale):
+            key = ("offset", pointer, first, scale)
+            return self.pure(key, (pointer, first), lambda: ptx.OffsetOp(pointer, first, scale))
+        if len(others) == 1 and scale == 1:
+            (second,) = others
+            key = ("offset", pointer, first, second)
+            return self.pure(
+                key, (pointer, *factors), lambda: ptx.OffsetOp(pointer, first, 1, second)
             )
-        return result
+        if len(others) < 2:
+            distance = self._wide(first) if not others else self._mul_wide(first, others[0])
+            return self._offset_wide(pointer, distance, scale)
+        stride = self._mul_wide(others[0], others[1])
+        for factor in others[2:]:
+            stride = self._mul_64(stride, self._wide(factor))
+        if scale != 1:
+            stride = self._mul_64(stride, self._number_64(scale))
+        return self._offset_wide(pointer, self._wide(first), 1, stride)
+
+    def moved(self, pointer: SSAValue, distance: int) -> SSAValue:
+        """A pointer so many bytes further on."""
+        if is_s32(distance):
+            return self.offset(pointer, self.constant(distance))[0] if distance else pointer
+        return self._offset_wide(pointer, self._number_64(distance), 1)
+
+    def reachable(self, pointer: SSAValue, distance: int) -> tuple[SSAValue, int]:
+        """A place as a pointer and bytes to add: as many as an access may (PTX ISA 9.2, section
+        6.4.1: immediate offsets have 32 bits), and some more."""
+        if is_s32(2 * distance):
+            return pointer, distance
+        near = distance % FAR
+        return self.moved(pointer, distance - near), near
+
+    def _offset_wide(
+        self, pointer: SSAValue, distance: SSAValue, scale: int, stride: SSAValue | None = None
+    ) -> SSAValue:
+        key = ("offset", pointer, distance, scale, stride)
+        operands = (pointer, distance) if stride is None else (pointer, distance, stride)
+        return self.pure(key, operands, lambda: ptx.OffsetWideOp(*operands[:2], scale, stride))
+
+    def _mul_wide(self, x: SSAValue, y: SSAValue) -> SSAValue:
+        return self.pure(("wide", frozenset((x, y))), (x, y), lambda: ptx.MulWideOp(x, y))
+
+    def _wide(self, x: SSAValue) -> SSAValue:
+        """An index in 64 bits."""
+        return self.pure(("wide", x), (x,), lambda: arith.IndexCastOp(x, i64))
+
+    def _mul_64(self, x: SSAValue, y: SSAValue) -> SSAValue:
+        return self._binary(arith.MuliOp, x, y, None, commutes=True)
+
+    def _number_64(self, number: int) -> SSAValue:
+        attribute = IntegerAttr(number, i64)
+        return self.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
 
     def flip(self, pointer: SSAValue, index: Value) -> SSAValue:
         """A pointer into shared memory with bits flipped that lie below its alignment."""

@@ -14,6 +14,7 @@ from fragir.errors import FragirError
 from fragir.layout import Layout, LayoutError
 from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
+from fragir.passes.lowering.distances import Distance, Stride, divisor, factors_of, times
 from fragir.passes.lowering.position_rules import position_rule
 from fragir.passes.lowering.positions import KnownMoves, LaneOffset, position
 
@@ -29,7 +30,7 @@ class LaneMemory(NamedTuple):
 
     pointer: SSAValue
     shape: tuple[Value, ...]
-    strides: tuple[Value, ...]
+    strides: tuple[Stride, ...]
     element: Attribute
     layout: Layout | None = None
     slot: tuple[Value, int] = (0, 0)
@@ -84,11 +85,11 @@ def side_by_side(layout: Layout) -> tuple[int | None, int]:
     return best
 
 
-def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
+def row_major(shape: Sequence[Value]) -> tuple[Stride, ...]:
     """Strides of the usual order, last dimension fastest."""
-    strides: list[Value] = [1]
+    strides: list[Stride] = [1]
     for size in reversed(shape[1:]):
-        strides.append(ar.mul(strides[-1], size))
+        strides.append(times(size, strides[-1]))
     return tuple(reversed(strides[: len(shape)]))
 
 
@@ -160,7 +161,7 @@ def address(
     base = place.bases.get((memory.pointer, unknown))
     if base is None:
         base = place.bases[memory.pointer, unknown] = _base(ar, memory, place, unknown)
-    return base[0], base[1] + known
+    return ar.reachable(base[0], base[1] + known)
 
 
 def _base(
@@ -170,7 +171,7 @@ def _base(
     terms = [
         (part, stride)
         for dim, stride in enumerate(memory.strides)
-        for part in (place.lanes[dim].value, place.at[dim], constant[dim])
+        for part in (*_along(ar, memory, place, dim), constant[dim])
         if part != 0
     ]
     pointer, immediate = memory.pointer, 0
@@ -181,9 +182,22 @@ def _base(
     return pointer, immediate
 
 
-def _depth(ar: Arithmetic, term: tuple[Value, Value]) -> int:
+def _along(
+    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, dim: int
+) -> tuple[Value, ...]:
+    """The coordinate in one dimension, in parts: one where each would take a product of its own
+    that no loop shares, and several instructions."""
+    lane, at, stride = place.lanes[dim].value, place.at[dim], memory.strides[dim]
+    dear = isinstance(stride, Distance) or (memory.size > 1 and not isinstance(stride, int))
+    if dear and not isinstance(lane, int) and not isinstance(at, int):
+        if ar.depth(lane) == ar.depth(at):
+            return (ar.total([lane, at]),)
+    return lane, at
+
+
+def _depth(ar: Arithmetic, term: tuple[Value, Stride]) -> int:
     """How many loops deep a term is known."""
-    return max(ar.depth(term[0]), ar.depth(term[1]))
+    return max(ar.depth(part) for part in (term[0], *factors_of(term[1]).factors))
 
 
 def shared_address(
@@ -262,7 +276,7 @@ def alignment(ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, masked: bo
         known = gcd(known, memory.run)
     for dim, stride in enumerate(memory.strides):
         if dim != contiguous and memory.shape[dim] != 1:
-            known = gcd(known, ar.divisor(stride))
+            known = gcd(known, divisor(ar, stride))
     if masked:
         known = gcd(known, ar.divisor(memory.shape[contiguous]))
     return known

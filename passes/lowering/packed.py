@@ -21,6 +21,7 @@ from fragir.layout.distribution import handed_out
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.distances import Stride, divisor, low, quotient
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 
@@ -189,9 +190,9 @@ def _by_halves(
         return False
     if memory.layout is not None and memory.run % per:
         return False
-    numbers = [memory.shape[along], indices[along]]
+    numbers: list[Stride] = [memory.shape[along], indices[along]]
     numbers += [stride for d, stride in enumerate(memory.strides) if d != along]
-    if any(n % per if isinstance(n, int) else ar.divisor(n) % per for n in numbers):
+    if any(divisor(ar, n) % per for n in numbers):
         return False
     try:
         _coarse(held, dim, per, tile)
@@ -217,7 +218,7 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
                 f"in {memory.layout}"
             ) from error
     strides = tuple(
-        stride if d == along else _quotient(ar, stride, per, "a stride")
+        stride if d == along else _whole(ar, stride, per, "a stride")
         for d, stride in enumerate(memory.strides)
     )
     return memory._replace(element=_UNITS[bits], shape=shape, strides=strides, layout=layout)
@@ -227,16 +228,18 @@ def divided(
     ar: Arithmetic, values: Sequence[Value], at: int, per: int, what: str
 ) -> tuple[Value, ...]:
     """Numbers of elements of which the one at position `at` becomes one of bytes."""
-    return tuple(_quotient(ar, v, per, what) if d == at else v for d, v in enumerate(values))
+    found = list(values)
+    found[at] = low(ar, _whole(ar, values[at], per, what))
+    return tuple(found)
 
 
-def _quotient(ar: Arithmetic, value: Value, per: int, what: str) -> Value:
+def _whole(ar: Arithmetic, value: Stride, per: int, what: str) -> Stride:
     """A number of elements as one of bytes; FragirError where it is not known to be whole."""
-    if value % per if isinstance(value, int) else ar.divisor(value) % per:
+    if divisor(ar, value) % per:
         shown = f"{value} elements" if isinstance(value, int) else "known at run time only"
         raise FragirError(
             f"{what} along the bytes is {shown}",
             hint=f"elements smaller than a byte are read {per} at a time; make it a static "
             f"multiple of {per}, or promise that it is one (frag.divisible, k.divisible)",
         )
-    return ar.quotient(value, per)
+    return quotient(ar, value, per)

@@ -15,6 +15,7 @@ from fragir.layout import Layout
 from fragir.layout.distribution import handed_out
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
+from fragir.passes.lowering.distances import Stride, divisor, low
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, inside
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
@@ -60,17 +61,19 @@ class RowCopy:
             return True
         if source.strides[-1] != 1:
             return False
-        wanted = [source.strides[d] for d in range(len(source.shape) - 1) if source.shape[d] != 1]
+        wanted: list[Stride] = [
+            source.strides[d] for d in range(len(source.shape) - 1) if source.shape[d] != 1
+        ]
         wanted.append(self.source_at[-1])
         if self.masked:
             wanted.append(source.shape[-1])
         result: Predicate = True
         for value in wanted:
-            if gcd(ar.divisor(value), chunk) == chunk:
+            if gcd(divisor(ar, value), chunk) == chunk:
                 continue
             if isinstance(value, int):
                 return False
-            result = ar.both(result, ar.compare("eq", ar.rem(value, chunk), 0))
+            result = ar.both(result, ar.compare("eq", ar.rem(low(ar, value), chunk), 0))
         return result
 
     def places(self, layout: Layout) -> tuple[MemoryPlace, MemoryPlace]:

@@ -22,6 +22,7 @@ from xdsl.ir import Block, SSAValue
 from fragir.dialects import ptx
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Predicate, Value
+from fragir.passes.lowering.distances import low
 from fragir.passes.lowering.memory import MemoryPlace, address, inside
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
@@ -130,7 +131,7 @@ class ShiftedRows:
         total: Value = 0
         for dim, stride in enumerate(self.job.source.strides):
             coordinate = round_.source.coordinate(ar, dim, constant[dim] % per)
-            total = ar.add(total, ar.mul(coordinate, stride))
+            total = ar.add(total, ar.mul(coordinate, low(ar, stride)))
         return ar.rem(total, per)
 
     def _place(self, round_: RowRound, shift: Value) -> MemoryPlace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
@@ -98,6 +99,31 @@ def literal_bits(name: str) -> str:
     if name.startswith(("0f", "0d")):
         return f"0x{name[2:]}"
     return name
+
+
+SHORT = 9
+"""Characters of an operand: no number so short takes more than 32 bits."""
+_NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|\d+)")
+_OFFSET = re.compile(r"\[[^],]*\+(-?\d+)[],]")
+
+
+def check_literal(opcode: str, operand: str) -> None:
+    """FragirError for a number that ptxas would cut: beyond the operand's bits (PTX ISA 9.2,
+    section 4.5.1), or an offset of an address beyond 32 with its sign (section 6.4.1).
+    """
+    offset = _OFFSET.match(operand)
+    if offset is not None:
+        number, low, high = int(offset[1]), -(1 << 31), 1 << 31
+    elif _NUMBER.fullmatch(operand):
+        *words, type_ = opcode.split(".")
+        if type_[1:] != "32" or "L2::cache_hint" in words:  # a hint has 64
+            return
+        number, low = int(operand, 0), -(1 << 31)
+        high = 1 << (31 if "wide" in words and type_[0] == "s" else 32)
+    else:
+        return
+    if not low <= number < high:
+        raise FragirError(f"{opcode} has no room for {number}")
 
 
 def half_bits(value: float) -> int:

@@ -10,7 +10,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.isa.versions import has
-from fragir.passes.writer.literals import default_hint, held, literal_bits, move_opcode
+from fragir.passes.writer.literals import (
+    SHORT,
+    check_literal,
+    default_hint,
+    held,
+    literal_bits,
+    move_opcode,
+)
 from fragir.passes.writer.origins import pointer_to
 from fragir.passes.writer.registers import Labels, RegisterNames
 from fragir.passes.writer.sharing import dies_at
@@ -60,6 +67,9 @@ class KernelText(abc.ABC):
     def emit(self, opcode: str, *operands: str, guard: str | None = None) -> None:
         """One instruction."""
         self.opcodes[opcode] = None
+        for operand in operands:
+            if len(operand) > SHORT and operand[0] != "%":
+                check_literal(opcode, operand)
         prefix = f"@{guard} " if guard else ""
         tail = f" {', '.join(operands)}" if operands else ""
         self.lines.append(f"    {prefix}{opcode}{tail};")

@@ -11,3 +11,9 @@ func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: 
   %0 = ptx.offset %p, %i * 4 : !ptx.ptr<global> -> !ptx.ptr<shared>
   func.return
 }
+// -----
+// A scale has 32 bits.
+func.func @k(%p: !ptx.ptr<global>, %i: index) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.offset %p, %i * 4202692608 : !ptx.ptr<global> -> !ptx.ptr<global>
+  func.return
+}

@@ -199,3 +199,27 @@ def test_registers_of_a_vector_in_place(body: str, moves: int, wanted: tuple[flo
     memory = np.array([1, 2], np.float32)
     emulator.run(text, "k", arguments=[memory])
     assert tuple(memory) == wanted
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operand", "fits"),
+    [
+        ("mad.wide.s32", "4202692608", False),
+        ("mad.wide.s32", "2147483648", False),
+        ("mad.wide.s32", "-2147483648", True),
+        ("mad.lo.s64", "4202692608", True),
+        ("mov.b32", "0xFFFFFFFF", True),
+        ("add.s32", "4294967296", False),
+        ("ld.global.b32", "[%rd0+2147483648]", False),
+        ("ld.global.b32", "[%rd0+-2147483648]", True),
+        ("ld.global.b32", "[%rd0+2147483647]", True),
+    ],
+)
+def test_numbers_that_ptxas_would_cut_are_refused(opcode: str, operand: str, fits: bool) -> None:
+    """PTX ISA 9.2, sections 4.5.1 and 6.4.1."""
+    writer = KernelWriter("sm_80", "k", comments=False)
+    if fits:
+        writer.emit(opcode, "%r0", operand)
+    else:
+        with pytest.raises(FragirError, match=f"{opcode} has no room for"):
+            writer.emit(opcode, "%r0", operand)

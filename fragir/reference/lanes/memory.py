@@ -57,8 +57,14 @@ def shared(threads: BlockThreads, op: ptx.SharedOp) -> None:
     threads.pointers[op.pointer] = Pointer(None, zeros, zeros, False)
 
 
-@step("ptx.offset")
-def offset(threads: BlockThreads, op: ptx.OffsetOp) -> None:
+@step("ptx.mul_wide")
+def mul_wide(threads: BlockThreads, op: ptx.MulWideOp) -> None:
+    x, y = (threads.certain(factor, "a factor").astype(np.int64) for factor in op.operands)
+    threads[op.result] = Bounded(x * y, np.zeros(x.shape))
+
+
+@step("ptx.offset", "ptx.offset_wide")
+def offset(threads: BlockThreads, op: ptx.OffsetOp | ptx.OffsetWideOp) -> None:
     at = threads.pointer(op.pointer)
     moved = threads.certain(op.index, "an offset") * op.scale.value.data
     if op.stride is not None:

@@ -93,6 +93,4 @@ def pointer(lanes: Lanes, op: frag.PointerOp) -> None:
     at = tuple(state.values[index] for index in op.indices)
     place = MemoryPlace((NOWHERE,) * len(at), at)
     found, more = address(state.ar, lanes.memory(op.memory), place, (0,) * len(at))
-    if more:
-        found, _ = state.ar.offset(found, state.ar.constant(more))
-    state.values[op.pointer] = found
+    state.values[op.pointer] = state.ar.moved(found, more)

@@ -17,6 +17,7 @@ from fragir.layout import Layout
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Value
+from fragir.passes.lowering.distances import Stride, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
     MemoryPlace,
@@ -44,16 +45,16 @@ def dim(lanes: Lanes, op: memref.DimOp) -> None:
 @LOWERINGS.attach(memref.ExpandShapeOp)
 def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
     """Other sizes and strides of the same elements, in global memory."""
-    memory, ar = lanes.memory(op.src), lanes.state.ar
+    memory = lanes.memory(op.src)
     if memory.layout is not None:
         raise FragirError(f"{op.src.type} keeps its shape", hint="take memory of the function")
     given = iter(lanes.state.values[value] for value in op.output_shape)
     shape = [next(given) if size < 0 else size for size in op.static_output_shape.iter_values()]
-    strides: list[Value] = [1] * len(shape)  # of dimensions of a single number, which has none
+    strides: list[Stride] = [1] * len(shape)  # of dimensions of a single number, which has none
     for stride, group in zip(memory.strides, op.reassociation, strict=True):
         for dim in reversed([index.value.data for index in group]):
             strides[dim] = stride
-            stride = ar.mul(stride, shape[dim])
+            stride = times(shape[dim], stride)
     lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 

@@ -11,6 +11,7 @@ from fragir.dialects.narrow import memref_type
 from fragir.dialects.slices import kept_dims, mixed
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Value
+from fragir.passes.lowering.distances import Stride, divisor, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import LaneMemory
 
@@ -18,7 +19,7 @@ from fragir.passes.lowering.memory import LaneMemory
 @LOWERINGS.attach(memref.SubviewOp)
 def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     """A part of memory: a pointer to its first element, its sizes, strides times its steps."""
-    memory, ar, values = lanes.memory(op.source), lanes.state.ar, lanes.state.values
+    memory, values = lanes.memory(op.source), lanes.state.values
     offsets, sizes, steps = (
         [entry if isinstance(entry, int) else values[entry] for entry in mixed(static, given)]
         for static, given in (
@@ -30,7 +31,7 @@ def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     declared = mixed(op.static_sizes, op.sizes)
     kept = kept_dims(declared, memref_type(op.result.type).get_shape(), op.name)
     begun = _moved(lanes, memory, list(zip(offsets, memory.strides, strict=True)))
-    strides = [ar.mul(x, y) for x, y in zip(memory.strides, steps, strict=True)]
+    strides = [times(x, y) for x, y in zip(memory.strides, steps, strict=True)]
     lanes.state.memories[op.result] = begun._replace(
         shape=tuple(sizes[dim] for dim in kept), strides=tuple(strides[dim] for dim in kept)
     )
@@ -63,7 +64,7 @@ def cast(lanes: Lanes, op: memref.CastOp) -> None:
     lanes.state.memories[op.dest] = memory._replace(shape=tuple(known))
 
 
-def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Value]]) -> LaneMemory:
+def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Stride]]) -> LaneMemory:
     """Memory that begins later, by steps of some strides, in elements."""
     ar = lanes.state.ar
     if memory.layout is not None or memory.bits < 8:
@@ -73,8 +74,5 @@ def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Value]]) -
     for index, stride in steps:
         pointer, known = ar.offset(pointer, index, memory.size, stride)
         more += known
-        aligned = gcd(aligned, ar.divisor(index) * ar.divisor(stride) * memory.size)
-    if more:
-        pointer, rest = ar.offset(pointer, ar.constant(more))
-        assert rest == 0
-    return memory._replace(pointer=pointer, aligned=aligned)
+        aligned = gcd(aligned, ar.divisor(index) * divisor(ar, stride) * memory.size)
+    return memory._replace(pointer=ar.moved(pointer, more), aligned=aligned)

@@ -14,6 +14,7 @@ from fragir.passes.writer.operations import values as values
 LATE = {
     "atomics": ("ptx.atomic",),
     "control": ("scf.for", "scf.if", "scf.yield"),
+    "distances": ("ptx.mul_wide", "ptx.offset_wide"),
     "exchange": (
         "ptx.barrier",
         "ptx.movmatrix",
