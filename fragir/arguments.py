@@ -309,7 +309,10 @@ def _check_type(dtype: str, element: Attribute, name: str) -> None:
 def whole(number: int, what: str) -> int:
     """A size or stride as the device takes it; FragirError where it does not fit."""
     if not -_LARGEST <= number <= _LARGEST:
-        raise FragirError(f"{what} is {number}, a kernel's sizes and strides have 32 bits")
+        raise FragirError(
+            f"{what} is {number}, a kernel's sizes, strides and indices have 32 bits",
+            hint="pass it in parts",
+        )
     return number
 
 

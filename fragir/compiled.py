@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fragir.arguments import ArrayView, check_least, declared_view, least_shapes, scalar, whole
@@ -50,6 +51,8 @@ class Kernel:
     whole_clusters: bool = False
     remarks: tuple[str, ...] = ()
     """What the lowering has to say."""
+    counts: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Numbers times sizes that the kernel counts through: a launch keeps each below 2^31."""
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -172,6 +175,10 @@ class Kernel:
                     hint="pad the arrays, or compile without this frag.divisible",
                 )
         check_least(self.name, self.signature, sizes)
+        for number, names in self.counts:
+            if sizes.keys() >= set(names):
+                what = " x ".join([*names, *([str(number)] if number > 1 else [])])
+                whole(prod((number, *(sizes[name] for name in names))), what)
 
     def least_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """How large those arrays must be whose sizes depend on how the program was compiled."""

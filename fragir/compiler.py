@@ -170,6 +170,10 @@ def _kernel(
         promises=found[name].promises,
         origins=origins,
     )
+    if "ptx.counts" in function.attributes:
+        from fragir.dialects.ptx.counts import counts_of  # few kernels have any
+
+        kernel.counts = counts_of(function)
     if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:
         _note_launch(kernel, function)
     if "ptx.remarks" in function.attributes:

@@ -28,6 +28,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
+from fragir.dialects.limits import LARGEST_INDEX
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead
@@ -84,11 +85,7 @@ class GenericKernel:
 
     def _axes(self, loops: CommonLoops, external: Sequence[SSAValue]) -> list[Axis]:
         """Loops taken together, those of sizes that only a launch knows by themselves."""
-        axes = [
-            part
-            for axis in loops.axes(external)
-            for part in ([axis] if self._is_static(axis, loops) else [(loop,) for loop in axis])
-        ]
+        axes = [part for axis in loops.axes(external) for part in self._countable(axis, loops)]
         last = self._work[-1]
         if len(axes) > MOST_AXES:
             raise NoKernelError(last, f"{last.name} has {len(axes)} loops, at most {MOST_AXES}")
@@ -96,13 +93,22 @@ class GenericKernel:
             check_rows(loops, axes, self._combining)
         return axes
 
-    def _is_static(self, axis: Axis, loops: CommonLoops) -> bool:
-        return all(
-            size >= 0
-            for memory, own in loops.of_operand.items()
-            for loop, size in zip(own, memref_type(memory.type).get_shape(), strict=True)
-            if loop in axis
-        )
+    def _countable(self, axis: Axis, loops: CommonLoops) -> list[Axis]:
+        """An axis in parts whose places an index can count, the last ones as long as may be."""
+        sizes: dict[int, int] = {}
+        for memory, own in loops.of_operand.items():
+            for loop, size in zip(own, memref_type(memory.type).get_shape(), strict=True):
+                sizes[loop] = min(size, sizes.get(loop, size))
+        if min(sizes[loop] for loop in axis) < 0:
+            return [(loop,) for loop in axis]
+        parts: list[Axis] = []
+        for loop in reversed(axis):
+            longer = (loop, *parts[0]) if parts else (loop,)
+            if parts and prod(sizes[x] for x in longer) <= LARGEST_INDEX:
+                parts[0] = longer
+            else:
+                parts.insert(0, (loop,))
+        return parts
 
     def _axes_of(self, memory: SSAValue, loops: CommonLoops, axes: Sequence[Axis]) -> list[int]:
         """The axes of memory's dimensions, by their numbers, those taken together once."""

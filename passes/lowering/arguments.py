@@ -21,6 +21,7 @@ from fragir.dialects.limits import check_index
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import INDEX, Value
+from fragir.passes.lowering.counts import names_of_sizes
 from fragir.passes.lowering.distances import Stride
 from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.state import LoweringState
@@ -33,6 +34,7 @@ class KernelArguments:
         self._function, self._entry, self.state = function, entry, state
         self._promises = frag.promises_of(function)
         self._sizes: dict[str, Value] = {}  # dynamic sizes and strides by their names
+        self._names = names_of_sizes(state)
 
     def declare(self) -> None:
         """Declares all of them. FragirError for what a kernel cannot take."""
@@ -102,6 +104,7 @@ class KernelArguments:
         for at, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(name, str) and not isinstance(value, int):
                 found[at] = self._sizes.setdefault(name, value)
+                self._names.setdefault(value, name)
                 self.state.ar.assume_divisor(value, self._promises.get(name, 1))
         return found
 

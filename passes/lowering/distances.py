@@ -48,13 +48,12 @@ def times(x: Stride, y: Stride) -> Stride:
 
 
 def low(ar: Arithmetic, stride: Stride) -> Value:
-    """The lowest 32 bits of a stride: what tells whether a power of two divides it."""
-    if not isinstance(stride, Distance):
-        return stride
+    """The lowest 32 bits of a stride: what tells its rest by a power of two."""
+    factors, scale = factors_of(stride)
     result: Value = 1
-    for factor in stride.factors:
+    for factor in factors:
         result = ar.mul(result, factor)
-    return ar.mul(result, stride.scale)
+    return ar.mul(result, (scale + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
 def divisor(ar: Arithmetic, stride: Stride) -> int:

@@ -182,9 +182,7 @@ def _base(
     return pointer, immediate
 
 
-def _along(
-    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, dim: int
-) -> tuple[Value, ...]:
+def _along(ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, dim: int) -> tuple[Value, ...]:
     """The coordinate in one dimension, in parts: one where each would take a product of its own
     that no loop shares, and several instructions."""
     lane, at, stride = place.lanes[dim].value, place.at[dim], memory.strides[dim]

@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr
 from xdsl.ir.affine import AffineBinaryOpKind as Kind
 
 from fragir.dialects import frag
+from fragir.dialects.limits import LARGEST_INDEX
 from fragir.dialects.narrow import memref_type
 from fragir.passes.points.places import place_of, union
 from fragir.passes.points.tile_values import I32, Axes, Insert, Place, Size, TileValue, ValueBuilder
@@ -230,6 +231,9 @@ class PlaceAccesses:
         if found is None or not found.left or not _is_plain(memory):
             return None
         before = places[: found.left]
+        rows = [size for size in memref_type(memory.type).get_shape()[: found.left] if size >= 0]
+        if prod(rows) > LARGEST_INDEX:  # where dynamic sizes make them so many, a launch is refused
+            return None
         if any(isinstance(p, TileValue) and p.axes not in ((), axes[:1]) for p in before):
             return None
         build = self._build

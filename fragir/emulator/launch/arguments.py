@@ -16,7 +16,17 @@ from fragir.emulator.launch.parameters import (
     is_tensor_map,
     needs_packer,
 )
-from fragir.emulator.launch.storage import Array, Storage, address_of, bytes_of, storages, unfit
+from fragir.emulator.launch.storage import (
+    Array,
+    Storage,
+    address_of,
+    are_equal,
+    bytes_of,
+    copy_back,
+    copy_into_zeros,
+    storages,
+    unfit,
+)
 from fragir.emulator.machine.memory import Buffer, DeviceMemory
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program
@@ -70,21 +80,21 @@ class HostArrays:
         return buffer.address + address_of(array) - storage.start
 
     def load(self) -> None:
-        """Copy everything in; the memory must be committed."""
+        """Copy everything in; the memory must be committed, and holds zeros."""
         for index, part in self._parts():
-            part[...] = bytes_of(self.arrays[index])
+            copy_into_zeros(bytes_of(self.arrays[index]), part)
 
     def store(self) -> None:
         """Copy what the kernel has written back into the arrays that can be written."""
         for index, part in self._parts():
             if self.arrays[index].flags.writeable:
-                bytes_of(self.arrays[index])[...] = part
+                copy_back(part, bytes_of(self.arrays[index]))
 
     def refuse_read_only(self) -> None:
         """EmulationError where a read-only array is no longer what it was; call after `store`."""
         for index, part in self._parts():
             array = self.arrays[index]
-            if not array.flags.writeable and not np.array_equal(bytes_of(array), part):
+            if not array.flags.writeable and not are_equal(bytes_of(array), part):
                 raise EmulationError(
                     f"the kernel wrote to {self._names[index]}, an array that is read-only"
                 )

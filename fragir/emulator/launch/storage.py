@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,44 @@ def address_of(array: Array) -> int:
 def bytes_of(array: Array) -> npt.NDArray[np.uint8]:
     """The bytes of a C-contiguous array, in place."""
     return array.reshape(-1).view(np.uint8)
+
+
+_PIECE = 1 << 24  # bytes looked at together
+_LARGE = 1 << 28  # bytes from which on it pays to look: untouched pages take no memory
+
+
+def copy_into_zeros(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+    """Copy bytes over zeros. Of much memory only what is not zero: the rest stays untouched."""
+    if source.size < _LARGE:
+        target[...] = source
+        return
+    for piece in _pieces(source):
+        if _any(source[piece]):
+            target[piece] = source[piece]
+
+
+def copy_back(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+    """Copy bytes. Of much memory only where one of both is not zero."""
+    if source.size < _LARGE:
+        target[...] = source
+        return
+    for piece in _pieces(source):
+        if _any(source[piece]) or _any(target[piece]):
+            target[piece] = source[piece]
+
+
+def are_equal(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    """Whether bytes are the same, in little memory."""
+    return all(np.array_equal(one[piece], other[piece]) for piece in _pieces(one))
+
+
+def _any(array: npt.NDArray[np.uint8]) -> bool:
+    return bool(array.view(np.bool_).any())  # of bytes as truth values it ends at the first
+
+
+def _pieces(array: npt.NDArray[np.uint8]) -> Iterator[slice]:
+    for first in range(0, array.size, _PIECE):
+        yield slice(first, first + _PIECE)
 
 
 NATIVE = "array.astype(array.dtype.newbyteorder('=')) has the right one"

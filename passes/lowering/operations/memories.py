@@ -17,7 +17,8 @@ from fragir.layout import Layout
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Value
-from fragir.passes.lowering.distances import Stride, times
+from fragir.passes.lowering.counts import note_count
+from fragir.passes.lowering.distances import Distance, Stride, low, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
     MemoryPlace,
@@ -70,10 +71,11 @@ def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
         )
     shape: list[Value] = []
     for group in groups:
-        size: Value = 1
+        size: Stride = 1
         for dim in group:
-            size = ar.mul(size, memory.shape[dim])
-        shape.append(size)
+            size = times(size, memory.shape[dim])
+        note_count(lanes.state, size)
+        shape.append(low(ar, size) if isinstance(size, Distance) else size)
     own = type_.get_shape()
     last = [next((d for d in reversed(group) if own[d] != 1), group[-1]) for group in groups]
     strides = [memory.strides[dim] for dim in last]
