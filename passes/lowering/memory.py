@@ -14,9 +14,10 @@ from fragir.errors import FragirError
 from fragir.layout import Layout, LayoutError
 from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.distances import Distance, Stride, divisor, factors_of, times
+from fragir.passes.lowering.distances import Distance, Stride, factors_of, times
 from fragir.passes.lowering.position_rules import position_rule
 from fragir.passes.lowering.positions import KnownMoves, LaneOffset, position
+from fragir.passes.lowering.strides import divisor
 
 ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer

@@ -21,9 +21,10 @@ from fragir.layout.distribution import handed_out
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.distances import Stride, divisor, low, quotient
+from fragir.passes.lowering.distances import Stride
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.strides import divisor, low, quotient
 
 # What stands for so many bits of several elements; nothing is computed with them.
 _NATURAL: tuple[int, ...] = ()  # the order in which memory has them

@@ -15,10 +15,11 @@ from fragir.layout import Layout
 from fragir.layout.distribution import handed_out
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.distances import Stride, divisor, low
+from fragir.passes.lowering.distances import Stride
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, inside
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
+from fragir.passes.lowering.strides import divisor, low
 
 WIDTHS = (16, 8, 4)  # bytes that one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
 UNROLLED = 4  # narrow pieces that a thread copies one after the other; more are a loop

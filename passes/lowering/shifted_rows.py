@@ -22,9 +22,9 @@ from xdsl.ir import Block, SSAValue
 from fragir.dialects import ptx
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Predicate, Value
-from fragir.passes.lowering.distances import low
 from fragir.passes.lowering.memory import MemoryPlace, address, inside
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
+from fragir.passes.lowering.strides import low
 
 if TYPE_CHECKING:
     from fragir.passes.lowering.row_copies import RowCopy, RowRound

@@ -18,7 +18,7 @@ from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.counts import note_count
-from fragir.passes.lowering.distances import Distance, Stride, low, times
+from fragir.passes.lowering.distances import Distance, Stride, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
     MemoryPlace,
@@ -29,6 +29,7 @@ from fragir.passes.lowering.memory import (
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
+from fragir.passes.lowering.strides import low
 
 # --- shapes and views -----------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from fragir.dialects.narrow import memref_type
 from fragir.dialects.slices import kept_dims, mixed
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Value
-from fragir.passes.lowering.distances import Stride, divisor, times
+from fragir.passes.lowering.distances import Stride, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.strides import divisor
 
 
 @LOWERINGS.attach(memref.SubviewOp)
