@@ -14,7 +14,7 @@ ANY_CORE := $(patsubst %,tests/emulator/test_%.py,gemm tensor_mma tensor_model t
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check core docs docs-serve dist bench notebook gpu gpu-kit gpu-report format constraints clean
+.PHONY: help run test check pytest package-check core docs docs-serve dist bench opinions notebook gpu gpu-kit gpu-report format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -66,6 +66,10 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/emulator.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/ptx_reader.py --update docs/benchmarks.md
+
+opinions: $(VENV)/developed ## Another ptxas, 13.2, into a folder of its own; tests compare versions where it is
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target $(VENV)/nvidia-tools/13.2 nvidia-cuda-nvcc==13.2.86
 
 notebook: $(VENV)/developed ## Open the notebooks of examples/notebooks to edit
 	$(BIN)/marimo edit examples/notebooks

@@ -133,6 +133,7 @@ def measured(case: Case, compiled: Compiled, target: str) -> Row:
                 entry = next(iter(assembled.entries.values()))
                 result |= {"registers": entry.registers, "spills": entry.spill_stores}
     except FragirError as error:
+        print(f"{case.name}: {error}", file=sys.stderr)
         return {"refused": str(error), "text": "refused"}
     net = difference(*counts) | passes(texts[0], case.warps)
     digest = hashlib.sha256(texts[0].encode()).hexdigest()
@@ -177,9 +178,11 @@ def verdicts(rows: Sequence[Row]) -> list[Row]:
         result.append(
             {
                 "counted": what,
-                "fewer": sum(value < 0 for value in found.values()),
-                "equal": sum(value == 0 for value in found.values()),
-                "more": sum(value > 0 for value in found.values()),
+                # of nothing there is no saying
+                "fewer": sum(value < 0 for value in found.values()) if found else None,
+                "equal": sum(value == 0 for value in found.values()) if found else None,
+                "more": sum(value > 0 for value in found.values()) if found else None,
+                "refused": len(rows) - len(found),
                 "where": [name for name, value in found.items() if value > 0],
             }
         )
@@ -211,6 +214,7 @@ def tables(rows: list[Row], target: str, with_triton: bool) -> list[Table]:
             Column("fewer", "fewer", "d"),
             Column("equal", "as many", "d"),
             Column("more", "more", "d"),
+            Column("refused", "refused", "d"),
         ),
         found,
         note="More: " + ("; ".join(found[0]["where"]) or "nowhere") + ".",

@@ -55,6 +55,12 @@ class Table:
             table.add_row(*cells)
         return table
 
+    def unmeasured(self, part: bool) -> list[str]:
+        """The columns of numbers that have none; with `part` only where no other column has."""
+        numbers = [column for column in self.columns if column.format]
+        empty = [c.title for c in numbers if all(not c.text(row).strip() for row in self.rows)]
+        return [] if part and len(empty) < len(numbers) else empty
+
     def cells(self) -> list[list[str]]:
         """The text of all rows; in the first column, what the row above says is left out."""
         rows = [[column.text(row) for column in self.columns] for row in self.rows]
@@ -100,6 +106,11 @@ class Report:
     command: str
     machine: dict[str, str]
     tables: list[Table] = field(default_factory=list[Table])
+
+    def unmeasured(self, alone: bool) -> list[str]:
+        """What has not been measured; without neighbours (`alone`) their columns may be empty."""
+        found = ((table.title, table.unmeasured(alone)) for table in self.tables)
+        return [f"{title}: {', '.join(columns)}" for title, columns in found if columns]
 
     def as_json(self) -> str:
         return json.dumps(asdict(self), indent=1)
@@ -159,8 +170,11 @@ def command(options: argparse.Namespace) -> str:
 
 
 def present(report: Report, options: argparse.Namespace) -> None:
-    """Prints the report and writes what was asked for."""
-    alone = False
+    """Prints the report and writes what was asked for.
+
+    SystemExit where something was not measured at all: then a page keeps what it has.
+    """
+    alone, missing = False, report.unmeasured(bool(getattr(options, "alone", False)))
     writers: tuple[tuple[str | None, Callable[[], str]], ...] = (
         (options.json, report.as_json),
         (options.markdown, report.markdown),
@@ -171,7 +185,7 @@ def present(report: Report, options: argparse.Namespace) -> None:
             alone = True
         elif destination is not None:
             Path(destination).write_text(text() + "\n", "utf-8")
-    if options.update is not None:
+    if options.update is not None and not missing:
         update(options.update, report)
     if not alone:
         console = Console(highlight=False)
@@ -180,6 +194,8 @@ def present(report: Report, options: argparse.Namespace) -> None:
         for table in report.tables:
             console.print(table.rich())
             console.print()
+    if missing:
+        raise SystemExit(f"not measured: {'; '.join(missing)}")
 
 
 def update(page: Path, report: Report) -> None:

@@ -21,6 +21,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton_hook import without_ptxas
 
 
 @triton.jit
@@ -132,13 +133,6 @@ POINTERS = {
     dkdv: ("q k v do dk dv", "lse delta"),
     dq: ("q k v do out", "lse delta"),
 }
-
-
-def without_ptxas(backend: Any, stages: dict[str, Any], *_: Any) -> None:
-    def nothing(*_: object) -> bytes:
-        return b""
-
-    stages["cubin"] = nothing
 
 
 def compile_attention(request: dict[str, Any]) -> str:

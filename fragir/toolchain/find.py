@@ -1,4 +1,11 @@
-"""Finds NVIDIA's command line tools: in an environment variable, a PyPI package, or PATH."""
+"""Finds NVIDIA's command line tools: in an environment variable, a PyPI package, a folder of
+further versions, or PATH.
+
+An environment of Python's holds one version of a package. Others are second opinions, each
+installed into a folder of its own below `more_tools()`:
+
+    pip install --no-deps --target .venv/nvidia-tools/13.2 nvidia-cuda-nvcc==13.2.86
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +31,7 @@ class Tool:
     path: Path
     version: str
     origin: str
-    """Where it was found: an environment variable, a package, or `PATH`."""
+    """Where it was found: an environment variable, a package, a folder, or `PATH`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,10 @@ def find(wanted: Wanted, version: str | None = None) -> Tool:
     hint = wanted.hint
     if wanted is PTXAS and version.split(".")[0] == "12":
         hint = "install it with `pip install 'fragir[ptxas12]'`"
+    elif wanted is PTXAS:
+        folder = f"{more_tools()}/{version}"
+        named = f"nvidia-cuda-nvcc=={'.'.join([*version.split('.'), '*'][:3])}"
+        hint = f"install it with `pip install --no-deps --target {folder} '{named}'`"
     raise FragirError(f"{wanted.name} {version} was not found; found: {others}", hint=hint)
 
 
@@ -99,9 +111,29 @@ def _candidates(wanted: Wanted) -> Iterator[tuple[Path, str]]:
         if path is not None and path not in seen:
             seen.add(path)
             yield path, package
+    for path in _in_folders(wanted.name):
+        if path not in seen:
+            seen.add(path)
+            yield path, "/".join(path.relative_to(more_tools().parent).parts[:2])
     on_path = shutil.which(wanted.name)
     if on_path is not None and (path := Path(on_path).absolute()) not in seen:
         yield path, "PATH"
+
+
+def more_tools() -> Path:
+    """The folder of further versions: FRAGIR_TOOLS, else `nvidia-tools` in Python's environment."""
+    named = os.environ.get("FRAGIR_TOOLS")
+    return Path(named).absolute() if named else Path(sys.prefix, "nvidia-tools")
+
+
+def _in_folders(name: str) -> Iterator[Path]:
+    """The executables in the folders of further versions, newest first."""
+    found: list[tuple[list[int], Path]] = []
+    for folder in more_tools().glob("*/"):
+        for path in [*folder.glob(f"bin/{name}"), *folder.glob(f"nvidia/*/bin/{name}")]:
+            if path.is_file() and os.access(path, os.X_OK):
+                found.append(([int(number) for number in re.findall(r"\d+", folder.name)], path))
+    yield from (path for _, path in sorted(found, reverse=True))
 
 
 @functools.cache

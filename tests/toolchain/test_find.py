@@ -23,6 +23,7 @@ def tool(folder: Path, version: str, name: str = "ptxas") -> Path:
 
 
 def test_package_comes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAGIR_TOOLS", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tool(tmp_path, "99.1.2").parent), prepend=":")
     assert find(PTXAS).origin == "nvidia-cuda-nvcc"
     assert find(PTXAS, "99").origin == "PATH"
@@ -37,7 +38,26 @@ def test_variable_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("FRAGIR_PTXAS", str(tool(tmp_path, "99.1.2")))
     found = find(PTXAS)
     assert (found.version, found.origin) == ("99.1.2", "FRAGIR_PTXAS")
-    assert find(PTXAS, "13.2").origin == "nvidia-cuda-nvcc"
+    assert find(PTXAS, "13").origin == "nvidia-cuda-nvcc"
+
+
+def test_folders_of_further_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the package, newest first, before PATH; each says which folder it is in."""
+    monkeypatch.setenv("FRAGIR_TOOLS", str(tmp_path))
+    for folder, version in (("9.7", "9.7.1"), ("98.10", "98.10.3"), ("98.9", "98.9.4")):
+        inner = tmp_path / folder / "nvidia" / "cu98" / "bin"
+        inner.mkdir(parents=True)
+        tool(inner, version)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "97" / "bin").mkdir(parents=True)
+    tool(tmp_path / "97" / "bin", "97.0.1")
+    found = [(t.version, t.origin) for t in every(PTXAS) if not t.origin.startswith("nvidia")]
+    wanted = [("98.10.3", "98.10"), ("98.9.4", "98.9"), ("97.0.1", "97"), ("9.7.1", "9.7")]
+    assert found[:4] == [(v, f"{tmp_path.name}/{f}") for v, f in wanted]
+    assert find(PTXAS).origin == "nvidia-cuda-nvcc"
+    assert find(PTXAS, "98.9").version == "98.9.4"
+    with pytest.raises(FragirError, match=rf"--target {tmp_path}/96.1 'nvidia-cuda-nvcc==96.1.\*'"):
+        find(PTXAS, "96.1")
 
 
 def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

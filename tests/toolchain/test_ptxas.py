@@ -221,12 +221,12 @@ def test_old_target_finds_the_old_ptxas() -> None:
 
 
 def test_version_chooses() -> None:
-    new, old = (assemble(STORE, "sm_80", version=v).cubin for v in ("13.2.86", "12.9"))
+    new, old = (assemble(STORE, "sm_80", version=v).cubin for v in ("13", "12.9"))
     assert new != old
 
 
 def test_absent_version_says_how_to_get_it() -> None:
-    with pytest.raises(FragirError, match=r"ptxas 11\.8 was not found; found: 13\.2\.86"):
+    with pytest.raises(FragirError, match=r"ptxas 11\.8 was not found; found: 13\."):
         assemble(STORE, "sm_80", version="11.8")
 
 
