@@ -61,6 +61,10 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
     if not tiles:
         return
     _split_batches(tiles)
+    if any(isinstance(value.owner, frag.MmaOp) for value in tiles_of(operations_in(function))):
+        from fragir.passes.placing.padding import pad_products
+
+        remark(function, pad_products(operations_in(function), target))
     found: list[Explanation] | None = None if told is None else []
     for scope in scopes(function, target):
         _place(function, scope, found)

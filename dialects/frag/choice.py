@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.ir import Attribute
 
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.attributes import MmaLayoutAttr
 from fragir.dialects.frag.instructions import (
     QUAD,
@@ -81,7 +83,9 @@ def _choose(
         return f"{QUAD}.f16.row.col"
     every = shapes(DENSE, types[0], bool(how.scale))
     fitting = [shape for shape in every if _fits(shape, a, c)]
-    if not fitting:
+    if not fitting and _can_be_padded(a, how):
+        fitting = sorted(every, key=lambda shape: padded(shape, a, c))
+    elif not fitting:
         m, n, k = c.rows, c.cols, a.cols
         raise FragirError(
             f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
@@ -95,6 +99,18 @@ def _choose(
             return f"{shape}.{types[0]}"
     check_target(instructions[found[-1]], target)
     raise AssertionError("an instruction that the target lacks is refused")
+
+
+def padded(shape: str, a: TileType, c: TileType) -> int:
+    """The multiplications of a product of which every dimension is filled up to whole
+    instructions; frag-place does that where none divides it."""
+    sizes = zip((c.rows, c.cols, a.cols), mnk(shape), strict=True)
+    return prod(-(-size // step) * step for size, step in sizes)
+
+
+def _can_be_padded(a: TileType, how: How) -> bool:
+    """Whether zeros behind the tiles change nothing, and have a place of their own."""
+    return not how.scale and not how.bitop and element_bits(a.element_type) >= 8
 
 
 def _placed_name(a: TileType, b: TileType) -> str | None:

@@ -20,7 +20,7 @@ func.func @f(%a: !frag.tile<2x16x16xf16>, %b: !frag.tile<2x8x8xf16>, %c: !frag.t
 // -----
 // M that no instruction divides.
 func.func @f(%a: !frag.tile<2x17x16xf16>, %b: !frag.tile<2x16x8xf16>, %c: !frag.tile<2x17x8xf32>) {
-  %d = frag.mma_batched %a, %b, %c : !frag.tile<2x17x16xf16>, !frag.tile<2x16x8xf16>, !frag.tile<2x17x8xf32> -> !frag.tile<2x17x8xf32>
+  %d = frag.mma_batched %a, %b, %c using "m16n8k16.f16" : !frag.tile<2x17x16xf16>, !frag.tile<2x16x8xf16>, !frag.tile<2x17x8xf32> -> !frag.tile<2x17x8xf32>
   func.return
 }
 // -----

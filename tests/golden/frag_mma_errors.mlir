@@ -1,11 +1,11 @@
 // RUN: -p frag-place
 // -----
-// M x N x K that no instruction divides.
+// M x N x K that the instruction named does not divide; by itself it is padded.
 func.func @f(%a: memref<17x16xf16>, %b: memref<16x8xf16>, %c: memref<17x8xf32>) {
   %ta = frag.load %a[0, 0] : memref<17x16xf16> -> !frag.tile<17x16xf16>
   %tb = frag.load %b[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
   %tc = frag.load %c[0, 0] : memref<17x8xf32> -> !frag.tile<17x8xf32>
-  %d = frag.mma %ta, %tb, %tc : !frag.tile<17x16xf16>, !frag.tile<16x8xf16>, !frag.tile<17x8xf32> -> !frag.tile<17x8xf32>
+  %d = frag.mma %ta, %tb, %tc using "m16n8k16.f16" : !frag.tile<17x16xf16>, !frag.tile<16x8xf16>, !frag.tile<17x8xf32> -> !frag.tile<17x8xf32>
   func.return
 }
 // -----
