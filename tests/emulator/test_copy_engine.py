@@ -9,6 +9,8 @@ import pytest
 
 from fragir.emulator import Im2col, TensorMap, run
 from fragir.emulator.report import EmulationError
+from fragir.errors import FragirError
+from fragir.toolchain import ptxas
 
 KERNEL = """
 .version 8.6
@@ -129,3 +131,24 @@ def test_packed_types_count_elements() -> None:
     memory = np.zeros((4, 64), np.uint8)
     with pytest.raises(EmulationError, match=r"of \.b4x16 it is a multiple of 32 \(16 bytes\)"):
         launched(LOAD, memory, 128, 64, "b4x16", 16)
+
+
+@pytest.mark.parametrize(
+    "copy", [SCATTER, GATHER, GATHER.replace("shared::cta", "shared::cluster")]
+)
+def test_rows_are_not_of_every_target(copy: str) -> None:
+    """As ptxas has it: sm_120 gathers into the block's own memory, and scatters nowhere."""
+    for target in ("sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120", "sm_120a", "sm_121a"):
+        ptx = KERNEL.format(copy=copy.format(0)).replace("sm_100a", target)
+        ptx = ptx.replace(".version 8.6", ".version 9.0")
+        try:
+            ptxas.assemble(ptx, target)
+            taken = True
+        except FragirError:
+            taken = False
+        tiles = TensorMap(np.zeros((4, 16), np.float32), (1, 4))
+        if taken:
+            run(ptx, block=(32,), arguments=[tiles], target=target)
+            continue
+        with pytest.raises(EmulationError, match=f"target {target} does not have it"):
+            run(ptx, block=(32,), arguments=[tiles], target=target)

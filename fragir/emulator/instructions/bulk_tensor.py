@@ -23,6 +23,8 @@ from fragir.emulator.machine.tensor_map_fields import CHUNK, MapFields, read
 from fragir.emulator.machine.transfers import Region, RowOverrun, Transfer
 from fragir.emulator.numbers.types import I64, UINT, distinct
 from fragir.emulator.report import EmulationError
+from fragir.emulator.tensor_cores.arithmetic import Architecture, TargetName
+from fragir.emulator.tensor_cores.arithmetic import target as target_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_PAIRS = {"cta_group::1", "cta_group::2"}
+_SOME = {"tile::gather4", "tile::scatter4", *_PAIRS}  # what not every target with TMA has
 _ROWS = 4  # of tile::gather4 and tile::scatter4
 _ALIGNMENT = 128  # of a tile in shared memory
 
@@ -65,6 +69,10 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
 
 def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
     words = ins.opcode
+    needed = _lacking(words, target_of(d.target_name)) if _SOME & set(words) else None
+    if needed:
+        hint = f"it needs {needed}"
+        raise d.error(ins, f"{ins.mnemonic}: target {d.target_name} does not have it", hint)
     if any(w.startswith("im2col::w") for w in words):
         raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     rank = next(int(w[0]) for w in words if len(w) == 2 and w[1] == "d" and w[0] in "12345")
@@ -117,6 +125,14 @@ def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
         if form.reduction is None or loads or mode == "rows":
             raise d.error(ins, f"there is no {ins.mnemonic}")
     return form
+
+
+def _lacking(words: tuple[str, ...], target: TargetName) -> str | None:
+    """What has a form of rows or pairs that `target` lacks (PTX ISA 9.2, 9.7.9.27.1.2)."""
+    if "tile::gather4" in words and "shared::cta" in words and not _PAIRS & set(words):
+        return None if target.number >= 100 else "sm_100"
+    server = target.architecture is Architecture.BLACKWELL and target.suffix
+    return None if server else "sm_100a, or another of its family"
 
 
 def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
