@@ -242,7 +242,9 @@ class Synchronisation(Hooks):
         for copy in copies:
             lane = int(copy.lanes.flat[0])
             at = int(copy.into.flat[0]) % max(self.machine.memory.shared_stride, 1)
-            self.say("unretired", int(self.copied[lane]), text, lane, at)
+            # Nobody has used what it brings, or the run had stopped; a block keeps its memory until
+            # its threads' copies are done, on every machine known.
+            self.say("unretired", int(self.copied[lane]), text, lane, at, "shared")
         for transfer in transfers:
             lane = int(transfer.lanes[0])
             # A store keeps its block's memory on every machine known; a load may hit a later block.
