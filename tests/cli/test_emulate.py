@@ -371,12 +371,12 @@ def test_tensor_maps(fragir: Fragir, tile: npt.NDArray[np.uint16], fill: str, st
 
 def test_packed_tensor_map(fragir: Fragir, tile: npt.NDArray[np.uint16], in_folder: Path) -> None:
     """A box of 32 4-bit elements, two to a byte: `type=b4x16` counts elements."""
-    (in_folder / "tile.ptx").write_text(TILE)
+    (in_folder / "tile.ptx").write_text(TILE.replace("{8, 1}", "{32, 1}"))
     np.save("in.npy", np.arange(8 * 32, dtype=np.uint8).reshape(8, 32))
     words = "tma:in.npy,box=8x32,type=b4x16"
     result = fragir("emulate", "tile.ptx", "--arg", words, "--arg", "out:out.npy")
     assert result.code == 0, result.err
-    expected = np.arange(8 * 32, dtype=np.uint8).reshape(8, 32)[1:, 4:20]
+    expected = np.arange(8 * 32, dtype=np.uint8).reshape(8, 32)[1:, 16:]
     found = np.load("out.npy").view(np.uint8).reshape(8, 16)
     assert (found[:7] == expected).all()
     refused = fragir("emulate", "tile.ptx", "--arg", words + ",atom=32", "--arg", "out:out.npy")
