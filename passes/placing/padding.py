@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, UnitAttr
@@ -11,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.frag.regrouped import STAGED, RenamingOp
 from fragir.isa.spelling import mnk
+from fragir.passes.placing.relations import asking
 
 
 def pad_products(operations: Iterable[Operation], target: str) -> list[str]:
@@ -23,7 +25,8 @@ def _pad(op: frag.MmaOp, target: str) -> list[str]:
     a, _, c, d = op.tile_types()
     if d.products > 1:
         return []
-    name = op.instruction_name(target)
+    with asking(op):
+        name = op.instruction_name(target)
     shape, sizes = mnk(name.partition(".")[0]), (c.rows, c.cols, a.cols)
     m, n, k = (-(-size // step) * step for size, step in zip(sizes, shape, strict=True))
     if (m, n, k) == sizes:
@@ -76,5 +79,5 @@ def _padded(value: SSAValue, shape: tuple[int, int], new: list[Operation]) -> SS
 def _zero(element: Attribute) -> FloatAttr[AnyFloat] | IntegerAttr[IntegerType]:
     if isinstance(element, AnyFloat):
         return FloatAttr(0.0, element)
-    assert isinstance(element, IntegerType)
-    return IntegerAttr(0, element)
+    width = cast("IntegerType", element)  # as an instruction multiplies it
+    return IntegerAttr(0, width)
