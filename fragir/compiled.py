@@ -208,7 +208,7 @@ class Kernel:
         pairs = zip(self.signature, self._counted(arguments), strict=True)
         return [
             declared_view(
-                _bytes_of(value) if a.either_sign else value, a.type, a.name, a.dims, a.strides
+                _bytes_of(value, a) if a.either_sign else value, a.type, a.name, a.dims, a.strides
             )
             if a.is_memory
             else None
@@ -377,11 +377,20 @@ class Kernel:
         return report
 
 
-def _bytes_of(value: object) -> object:
-    """An array of bytes with a sign as one of the same without."""
-    kind = getattr(value, "dtype", None)
+def _bytes_of(value: object, argument: Argument) -> object:
+    """An array of bytes with or without a sign as one of the same that the kernel takes."""
+    import sys
+
+    from fragir.dialects.elements import element_name
+    from fragir.dialects.narrow import memref_type
+
+    package, _, kind = str(getattr(value, "dtype", "")).rpartition(".")
     view = getattr(value, "view", None)
-    return view("uint8") if callable(view) and str(kind) == "int8" else value
+    unsigned = element_name(memref_type(argument.type).element_type) == "u8"
+    wanted = "uint8" if unsigned else "int8"
+    if not callable(view) or kind not in ("int8", "uint8") or kind == wanted:
+        return value
+    return view(getattr(sys.modules["torch"], wanted) if package == "torch" else wanted)
 
 
 def _asked(options: Mapping[str, Any]) -> list[str]:

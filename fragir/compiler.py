@@ -122,8 +122,8 @@ def compile(
 
 
 def _as_declared(now: Interface, before: Interface | None) -> Interface:
-    """What a function takes. Of memory that a pass reads as unsigned bytes it is noted if the
-    program does not say so.
+    """What a function takes. Of memory of i1, and of such that a pass reads as bytes with another
+    sign than the program says, it is noted.
     """
     if before is None or len(before.signature) != len(now.signature):
         return now
@@ -138,12 +138,11 @@ def _as_declared(now: Interface, before: Interface | None) -> Interface:
 
 
 def _loses_sign(before: Attribute, now: Attribute) -> bool:
-    return (
-        is_memref(before)
-        and is_memref(now)
-        and before.element_type == IntegerType(8)
-        and element_name(now.element_type) == "u8"
-    )
+    """Whether bytes are read without the sign that they have; of i1 there is none."""
+    was = getattr(before, "element_type", None)
+    if not is_memref(now) or was not in (IntegerType(1), IntegerType(8)):
+        return False
+    return element_name(now.element_type) in (("u8",) if was == IntegerType(8) else ("u8", "s8"))
 
 
 def _kernel(

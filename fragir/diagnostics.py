@@ -10,7 +10,7 @@ from __future__ import annotations
 import os.path
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn, TypeVar
@@ -18,7 +18,7 @@ from typing import NoReturn, TypeVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import ParserState, UnresolvedOperand
+from xdsl.parser import Parser, ParserState, UnresolvedOperand
 from xdsl.utils.exceptions import (
     DiagnosticException,
     MultipleSpansParseError,
@@ -37,6 +37,7 @@ from fragir.errors import FragirError, pass_on
 from fragir.mlir_lexer import Lexer
 
 _Type = TypeVar("_Type", bound=Attribute)
+_Parsed = TypeVar("_Parsed")
 
 _NEWLINE = re.compile("\n")
 _SPEAKING = (DiagnosticException, ValueError, PyRDLError, UnregisteredConstructException)
@@ -88,6 +89,16 @@ class LocatingParser(DenseLiterals):
             # outside of operations stand aliases and the file's metadata
             words = _words_of(error, "what is defined here", "not a type or attribute")
             raise ParseError(self._current_token.span, words) from error
+
+    def parse_comma_separated_list(
+        self, delimiter: Parser.Delimiter, parse: Callable[[], _Parsed], context_msg: str = ""
+    ) -> list[_Parsed]:
+        """As in Parser; behind an arrow one type may stand without parentheses, as in MLIR."""
+        if delimiter is self.Delimiter.PAREN:
+            at = self._current_token.span
+            if at.text != "(" and at.input.content[: at.start].rstrip().endswith("->"):
+                return [parse()]
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def parse_operation(self) -> Operation:
         """As in Parser; what building the operation raises becomes a ParseError with a span."""

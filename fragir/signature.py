@@ -32,8 +32,8 @@ class Argument:
     strides: tuple[int | str, ...] | None = None
     least: tuple[Extent, ...] = ()
     either_sign: bool = False
-    """Whether the program declares bytes without a sign, which the kernel reads as unsigned: arrays
-    may have one."""
+    """Whether arrays of bytes may have a sign or none: the program declares i1, or bytes that the
+    kernel reads otherwise than it says."""
 
     def __repr__(self) -> str:
         return shortened(f"<argument {self.name}: {self.type}>")

@@ -33,7 +33,9 @@ class AwaitOp(IRDLOperation, LayoutInterface):
 
     Of a ring it takes the oldest slot that has been published and not awaited yet; that slot is
     to be released (`frag.release`). Once a tile in flight is there, its registers may be used, and
-    the shared memory that its products have read may be written. How long to wait is computed.
+    this warpgroup's products have read their shared memory. It may be written if no other warpgroup
+    reads it; with several they meet first (`frag.barrier`), as each waits for its own products
+    alone. How long to wait is computed.
     """
 
     name = "frag.await"

@@ -66,6 +66,13 @@ class _Block:
         ssa = _value(self._trace, value, wanted, name)
         if ssa.type != wanted:
             held = _wrap(self._trace, self._start[name])
+            both = (wanted, ssa.type)
+            if all(isinstance(type_, frag.TileType) for type_ in both) and repr(held) == repr(
+                value
+            ):
+                start, now = (_in_layout(type_) for type_ in both)
+                hint = "k.convert(tile, layout) makes them one, where the loop starts or here"
+                fail(f"{name} carries {held!r} {start}, not {now}", hint)
             fail(f"{name} carries {held!r}, not {value!r}", "shape and type must stay the same")
         self._now[name] = ssa
 
@@ -303,6 +310,12 @@ def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue
     if isinstance(type_, frag.TileType):
         fail(f"{name} carries a tile, not the number {operand}", "k.fill(...) makes a tile")
     return trace.constant(operand, type_)
+
+
+def _in_layout(type_: Attribute) -> str:
+    """Where a tile's elements are, in a message."""
+    placement = type_.placement if isinstance(type_, frag.TileType) else None
+    return "in a layout that the compiler chooses" if placement is None else f"in {placement}"
 
 
 def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | RingSlot | TileInFlight:

@@ -174,11 +174,23 @@ def verdict_of(code: str, words: str, entries: Iterable[str] = ()) -> ScheduleVe
     return None
 
 
+MOST_REGISTERS = 255
+"""Registers that a thread may have (PTX ISA 9.2, section 11.4.3; CUDA programming guide)."""
+
+
 def _spill(name: str, info: EntryInfo) -> ScheduleVerdict:
+    # what ptxas reports is a limit only where it is the machine's: it may spill around calls and
+    # loops with fewer, and tells of setmaxnreg's roles what the launch gives each thread
+    full = info.registers >= MOST_REGISTERS
+    taken = (
+        f"its values do not fit into {info.registers} registers"
+        if full
+        else (f"ptxas took {info.registers} registers a thread at its start")
+    )
     return ScheduleVerdict(
         "spill",
         "",
-        f"{name} spills: its values do not fit into {info.registers} registers, and every thread "
+        f"{name} spills: {taken}, and every thread "
         f"stores {info.spill_stores} and loads {info.spill_loads} bytes of them in local memory",
         "a smaller `tile` needs fewer; so do more `warps`, unless its sums fill all registers",
         name,

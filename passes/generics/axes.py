@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import NoneAttr
+from xdsl.dialects.builtin import FileLineColLoc, NoneAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -34,6 +34,20 @@ class NoKernelError(Exception):
     def __init__(self, op: Operation, words: str):
         super().__init__(words)
         self.problem = KernelProblem(op, words)
+
+
+_INSTEAD = {
+    "memref.store": "what it stores is an output, of `outs`, that it yields",
+    "scf.if": "arith.select chooses between two values",
+}
+
+
+def foreign_to_bodies(op: Operation, inner: Operation) -> NoKernelError:
+    """The problem of a body that does more than compute an element."""
+    place = inner.location
+    line = f", in line {place.line.data}" if isinstance(place, FileLineColLoc) else ""
+    way = _INSTEAD.get(inner.name, "it holds arith and math, linalg.index and memref.load")
+    return NoKernelError(op, f"{inner.name} in the body of {op.name}{line}: {way}")
 
 
 class CommonLoops:

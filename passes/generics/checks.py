@@ -16,7 +16,7 @@ from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.scalars import is_scalar
 from fragir.passes.contraction.views import VIEWS, root_of
-from fragir.passes.generics.axes import Axis, CommonLoops, NoKernelError
+from fragir.passes.generics.axes import Axis, CommonLoops, NoKernelError, foreign_to_bodies
 from fragir.passes.generics.combining import RowCombining, combining_of, neutral
 from fragir.passes.generics.views import check_views
 
@@ -33,7 +33,7 @@ def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) ->
     for op in work:
         for inner in op.body.block.ops:
             if not isinstance(inner, ops.YieldOp) and not is_scalar(inner):
-                raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
+                raise foreign_to_bodies(op, inner)
         for value in op.operands:
             if not is_memref(value.type):
                 continue

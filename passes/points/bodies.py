@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.dialects.narrow import is_memref
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import is_scalar
-from fragir.passes.generics.axes import NoKernelError
+from fragir.passes.generics.axes import NoKernelError, foreign_to_bodies
 from fragir.passes.points.places import union
 from fragir.passes.points.tile_values import (
     I32,
@@ -37,7 +37,7 @@ def check_body(op: LinalgStructuredOperation, block: Block) -> None:
         known = (*known, cf.AssertOp)
     for inner in block.ops:
         if not (is_scalar(inner) or isinstance(inner, known)):
-            raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
+            raise foreign_to_bodies(op, inner)
         if isinstance(inner, memref.LoadOp) and inner.memref.owner is block:
             raise NoKernelError(op, f"{inner.name} of an element in the body of {op.name}")
 

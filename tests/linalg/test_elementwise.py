@@ -218,7 +218,7 @@ def test_a_fill_alone() -> None:
             "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
             'iterator_types = ["parallel"]} outs(%v : memref<4xf32>) {\n'
             "^bb0(%x: f32):\n memref.store %x, %n[] : memref<f32>\n linalg.yield %x : f32\n}",
-            "memref.store in the body of linalg.generic",
+            "memref.store in the body of linalg.generic, in line 4: what it stores is an output",
         ),
     ],
 )
@@ -230,6 +230,54 @@ def test_what_is_refused(text: str, words: str) -> None:
     with pytest.raises(fragir.FragirError, match=words) as caught:
         fragir.compile(program)
     assert caught.value.line == 2
+
+
+MASKED = """#m = affine_map<(i) -> (i)>
+func.func @f(%x: memref<64xi1>, %o: memref<64xf32>, %n: memref<64xi1>) {
+  linalg.generic {indexing_maps = [#m, #m, #m], iterator_types = ["parallel"]}
+      ins(%x : memref<64xi1>) outs(%o, %n : memref<64xf32>, memref<64xi1>) {
+  ^bb0(%a: i1, %old: f32, %was: i1):
+    %r = arith.uitofp %a : i1 to f32
+    %true = arith.constant true
+    %not = arith.xori %a, %true : i1
+    linalg.yield %r, %not : f32, i1
+  }
+  func.return
+}"""
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8])
+def test_arrays_of_bytes_of_either_kind_are_memory_of_i1(dtype: Any) -> None:
+    """PyTorch's masks are bool, masks of files mostly uint8."""
+    mask = (np.arange(64) % 3 == 0).astype(dtype)
+    found, others = np.zeros(64, np.float32), np.zeros(64, dtype)
+    built = fragir.compile(MASKED, target="sm_80")
+    report = built(mask, found, others, on="emulator", check=True)
+    assert report.findings == []
+    assert (found == mask).all()
+    assert (others == 1 - mask.astype(int)).all()
+    with pytest.raises(fragir.FragirError, match="x holds uint16, the kernel takes int8"):
+        built(mask.astype(np.uint16), found, others, on="emulator")
+
+
+def test_one_result_behind_an_arrow_takes_no_parentheses() -> None:
+    texts = [
+        f"""func.func @f(%x: f32, %o: memref<4xf32>) {{
+          %zero = arith.constant 0.0 : f32
+          %c = arith.cmpf ogt, %x, %zero : f32
+          %r = scf.if %c -> {result} {{
+            scf.yield %x : f32
+          }} else {{
+            %y = arith.negf %x : f32
+            scf.yield %y : f32
+          }}
+          %t = frag.fill %r : !frag.tile<4xf32>
+          frag.store %t, %o[0] : !frag.tile<4xf32>, memref<4xf32>
+          func.return
+        }}"""
+        for result in ("f32", "(f32)")
+    ]
+    assert len({fragir.compile(text, target="sm_80").ptx for text in texts}) == 1
 
 
 def test_without_loops() -> None:

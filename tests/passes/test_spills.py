@@ -82,3 +82,6 @@ def test_one_sentence_for_each_kernel_that_spills() -> None:
     full = EntryInfo(255, 8, 0, 0, 8, 1)
     entries = {"f": EntryInfo(200, 0, 0, 0, 0, 1), "g": full, "h": EntryInfo(32, 0, 4, 0, 0, 0)}
     assert [words.split()[0] for words in spill_notes(entries)] == ["g", "h"]
+    # 32 is no limit, but what ptxas took
+    assert "do not fit into 255 registers" in spill_notes(entries)[0]
+    assert "ptxas took 32 registers a thread at its start, and every" in spill_notes(entries)[1]
