@@ -73,6 +73,8 @@ class PlaneDecoder(Decoder):
     ) -> Row:
         if isinstance(operand, tree.Unary) and operand.operator == "!":
             return super().row(ins, operand.operand, kind, wide)
+        while isinstance(operand, tree.Binary | tree.Parens):  # a register and a constant
+            operand = operand.left if isinstance(operand, tree.Binary) else operand.elements[0]
         if not isinstance(operand, tree.Name | tree.Component):
             return self.constant(kind, 0)
         return super().row(ins, operand, kind, wide)

@@ -24,6 +24,7 @@ CHECK = (
     ("extents", "Extents"),
     ("tensor_maps", "TensorMaps"),
     ("row_ends", "RowEnds"),
+    ("sparse_metadata", "SparseMetadata"),
 )
 #: `fragments=True`.
 FRAGMENTS = (("fragments.fragments", "Fragments"),)

@@ -88,10 +88,13 @@ class Calls(Handovers):
             number = row[sel]
             key = self.machine.key
             for value in distinct(number if mask is None else number[mask]):
-                if not 0 < value < len(routines):
+                if not 0 < value <= len(routines):
                     raise EmulationError(f"0x{value:x} is not the address of a function")
                 lanes = number == value if mask is None else (number == value) & mask
-                callee = routines[int(value)]
+                callee = routines[int(value) - 1]
+                if callee.node.kind == "entry":
+                    text = f"the address of {callee.name}, a kernel; a call is of a function"
+                    raise EmulationError(f"0x{value:x} is {text}")
                 self._push(sel, lanes, at + 1, callee)
                 key[sel] = np.where(lanes, callee.start, key[sel])
 
@@ -228,7 +231,7 @@ class Calls(Handovers):
         passing: bool,
     ) -> list[Handover]:
         """The values of an indirect call, for every function that it may call."""
-        result: list[Handover] = []
+        result = [Handover([])]  # no function has the number 0
         for routine in self.program.routines.values():
             theirs = side(routine)
             if routine.node.kind == "entry" or not self._fits(theirs, operands):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fragir.emulator.instructions.operand_rows import Framed, Moved, Negated, Widened
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
@@ -41,43 +42,9 @@ WINDOWS = ("const", "param")
 FEW = 32
 
 
-class Negated:
-    """A predicate row read through `!`."""
-
-    dtype = np.dtype(np.bool_)
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.shape = row.shape
-
-    def __getitem__(self, sel: Any) -> Any:
-        return ~self.row[sel]
-
-
-class Framed:
-    """The address of a variable of a recursive function: where the frame of the call is."""
-
-    def __init__(self, frame: Row, offset: int, dtype: Any) -> None:
-        self.frame, self.offset, self.dtype = frame, offset, np.dtype(dtype)
-        self.shape = frame.shape
-
-    def view(self, dtype: Any) -> Framed:
-        return Framed(self.frame, self.offset, dtype)
-
-    def __getitem__(self, sel: Any) -> Any:
-        return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
-
-
-class Widened:
-    """An address of 32 bits read as one of 64, so that a window can be added to it."""
-
-    dtype = np.dtype(np.uint64)
-
-    def __init__(self, row: Row) -> None:
-        self.row, self.shape = row, row.shape
-
-    def __getitem__(self, sel: Any) -> Any:
-        return self.row[sel].astype(np.uint64)
+def _made(row: Any) -> bool:
+    """Whether a row is made whenever it is read."""
+    return not isinstance(row, np.ndarray)
 
 
 @dataclass(slots=True)
@@ -220,25 +187,45 @@ class Decoder:
             case tree.Parens(elements=(inner,)):
                 return self.row(ins, inner, kind)
             case tree.Binary(operator=("+" | "-") as operator):
+                found = isinstance(operand.left, tree.Name) and self.program.find(
+                    self.scope, operand.left.text
+                )
+                if isinstance(found, Symbol) and found.space == "function":
+                    raise self.error(ins, f"nothing is added to the address of {found.name}")
                 base = self.row(ins, operand.left, kind)
                 offset = self.program.constant(operand.right)
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
+                if self.registers(operand) or _made(base):
+                    self._no_sum(ins, operand, kind)
+                    moved: Any = Moved(base, (offset if operator == "+" else -offset) & mask)
+                    return moved
                 shift = np.uint64((offset if operator == "+" else -offset) & mask)
                 step = shift.astype(base.dtype)  # a signed type wraps
-                moved = np.asarray(base + step)
+                total = np.asarray(base + step)
 
                 def move() -> None:  # shared memory lies elsewhere in each block: see `symbol_row`
-                    np.add(base, step, out=moved)
+                    np.add(base, step, out=total)
 
                 if self.machine.cluster_size > 1:
                     self.machine.on_wave.append(move)
-                return moved
+                return total
             case tree.Apply(function=tree.Name(text="generic"), argument=argument):
                 return self.row(ins, argument, kind)
             case tree.Index():
                 raise self.error(ins, "indexing a variable is not supported here")
             case _:
                 raise self.error(ins, f"{ins.mnemonic} cannot take this operand")
+
+    def _no_sum(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> None:
+        """Refuses a register and a constant whose sum is none of integers.
+
+        PTX has no such operand; ptxas takes it everywhere, and says nowhere what it means.
+        """
+        kinds = [kind, *(register.kind for register in self.registers(operand))]
+        if all(each[0] in "bsu" and "x" not in each and each != "bf16" for each in kinds):
+            return
+        text = f"a register and a constant are added as integers, not as .{kinds[-1]}"
+        raise self.error(ins, f"{ins.mnemonic}: {text}", "add them by an instruction of their own")
 
     def constant(self, kind: str, value: int) -> Row:
         """A literal as a row, of zero strides where there are many warps."""

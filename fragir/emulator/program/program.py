@@ -239,7 +239,7 @@ class Program:
                     return made
         if name in self._functions:
             routine = self._routine(self._functions[name])
-            number = list(self.routines).index(routine.name)
+            number = list(self.routines).index(routine.name) + 1  # 0 is the address of nothing
             symbol = Symbol(name, "function", 8, 8, offset=number)
             self.root.names[name] = symbol
             return symbol
