@@ -17,7 +17,7 @@ from fragir.errors import FragirError
 if TYPE_CHECKING:
     from fragir.ptx import tree
 
-PLACE = re.compile(r"\$(\d+)(?![\w$])")
+PLACE = re.compile(r"(?<![\w$%.])\$(\d+)(?![\w$])")
 _MODULE = ".version 9.2\n.target sm_90a\n.entry k() {{\n{};\n}}"
 _SHOWN = 'write it as in "add.s32 $0, $1, 4": $0 is the first result'
 

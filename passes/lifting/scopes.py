@@ -48,6 +48,10 @@ def flat(function: tree.Function, module: tree.Module, outside: set[str]) -> Fla
 
     FragirError, with its place, for what has no counterpart in MLIR.
     """
+    for name in sorted(outside):
+        if PLACE.fullmatch(name):
+            text = f"{name} stands for a value in lane code, so nothing outside may be called so"
+            raise refusal(module, function.at, text, "rename it")
     return _Flattening(module, outside).function(function)
 
 
@@ -163,7 +167,7 @@ class _Flattening:
             self._declare_vectors(node, scope)
             return
         for variable in node.variables:
-            self._once(variable.name, scope)
+            self._once(variable.name, scope, ranges=variable.count is not None)
             name = self._fresh(variable.name.text)
             if variable.count is None:
                 scope.names[variable.name.text] = name
@@ -172,8 +176,9 @@ class _Flattening:
                 scope.ranges[variable.name.text] = (name, variable.count.value)
                 self.flat.ranges[name] = node.type, variable.count.value
 
-    def _once(self, name: tree.Name, scope: _Scope) -> None:
-        if name.text in {**scope.names, **scope.ranges, **scope.vectors}:
+    def _once(self, name: tree.Name, scope: _Scope, ranges: bool = False) -> None:
+        """Refuses a second declaration; `a` and the range `a<2>`, which is a0 and a1, are two."""
+        if name.text in (scope.ranges if ranges else {**scope.names, **scope.vectors}):
             raise refusal(self.module, name.at, f"{name.text} is declared twice")
 
     def _declare_vectors(self, node: tree.Declaration, scope: _Scope) -> None:

@@ -140,3 +140,19 @@ def test_metadata_of_wgmma(word: int, kinds: list[str]) -> None:
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
     )
     assert results(body, block=(128,))[1] == kinds
+
+
+def test_vector_registers_as_a_whole() -> None:
+    body = (
+        ".reg .v2 .u32 v, w; mov.u32 v.x, %r1; mov.u32 v.y, 7; mov.v2.u32 w, v; mov.b64 %rd5, w;"
+        "mov.b64 v, %rd5; st.shared.v2.u32 [s], v; bar.sync 0; ld.shared.v2.u32 w, [s];"
+        "add.u32 %r2, v.x, w.y; st.global.u32 [%rd4], %r2;"
+    )
+    out, _ = results(body)
+    assert out == [lane + 7 for lane in range(32)]
+    half = ".reg .v2 .u32 v; mov.u32 v.x, 3; mov.b64 %rd5, v; st.global.u64 [%rd1], %rd5;"
+    assert "uninitialised" in results(half)[1]
+    with pytest.raises(EmulationError):
+        results(".reg .v2 .u32 v; ld.global.v4.u32 v, [%rd1];")
+    inner = ".reg .v2 .u32 v; { .reg .u32 v; mov.u32 v, 5; st.global.u32 [%rd4], v; }"
+    assert set(results(inner)[0]) == {5}

@@ -206,3 +206,43 @@ def test_loads_see_what_was_stored() -> None:
 def test_what_is_refused(body: str, words: str) -> None:
     with pytest.raises(FragirError, match=re.escape(words)):
         program.lift(f"{HEAD}.visible .entry k() {{\n{body}\n}}")
+
+
+BODY = """.version 8.0
+.target sm_80
+.address_size 64
+OUTSIDE
+.visible .entry k() {
+INSIDE
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["$str", "$str$1", "s$0", "%s$2", "$1a", "_$1", "$1$2", "$L__1"])
+def test_names_with_dollars_are_no_places(name: str) -> None:
+    inside = (
+        f".reg .b64 %a; .reg .b32 %b; .shared .u32 {name}[4]; mov.u64 %a, {name};\n"
+        f"st.shared.u32 [{name}+4], %b; ld.shared.u32 %b, [{name}]; st.shared.u32 [%a], %b;"
+    )
+    text = BODY.replace("OUTSIDE", "").replace("INSIDE", inside)
+    lifted = lifting.there_and_back(text)
+    for statement in (f", {name};", f"[{name}+4], ", f", [{name}];"):
+        assert statement in lifted
+
+
+def test_a_variable_called_like_a_place_is_refused() -> None:
+    text = BODY.replace("OUTSIDE", ".global .u32 $1;").replace("INSIDE", "")
+    with pytest.raises(FragirError, match=r"\$1 stands for a value in lane code"):
+        program.lift(text)
+
+
+def test_a_register_and_a_range_may_share_a_name() -> None:
+    inside = (
+        ".reg .b32 a; .reg .b16 a<2>; mov.u32 a, 5; mov.b32 {a0, a1}, a; st.shared.u16 [s], a1;"
+    )
+    text = BODY.replace("OUTSIDE", ".shared .u16 s;")
+    assert "mov.b32 {%h0, %h1}, %r0;" in lifting.there_and_back(text.replace("INSIDE", inside))
+    for twice in (".reg .b32 a; .reg .b16 a;", ".reg .b32 a<2>; .reg .b16 a<3>;"):
+        with pytest.raises(FragirError, match="declared twice"):
+            program.lift(text.replace("INSIDE", twice))

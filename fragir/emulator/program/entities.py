@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fragir.emulator.numbers.types import DTYPES
 from fragir.ptx import tree
@@ -69,6 +69,26 @@ class Scope:
         default_factory=dict[str, tuple[tree.Name, ...]]
     )
     prototypes: dict[str, tree.CallPrototype] = field(default_factory=dict[str, tree.CallPrototype])
+    #: Vector registers, and how many components they have.
+    vectors: dict[str, int] = field(default_factory=dict[str, int])
+
+    def componentwise(self, ins: tree.Instruction) -> tree.Instruction:
+        """An instruction in which vector registers are vectors of their components."""
+        if not any(scope.vectors for scope in self.chain()):
+            return ins
+
+        def whole(operand: tree.Operand) -> tree.Operand:
+            if not isinstance(operand, tree.Name):
+                return operand
+            for scope in self.chain():
+                if operand.text in scope.names:
+                    break
+                if (count := scope.vectors.get(operand.text)) is not None:
+                    parts = (tree.Component(operand, x, operand.at) for x in "xyzw"[:count])
+                    return tree.Vector(tuple(parts), operand.at)
+            return operand
+
+        return replace(ins, operands=tuple(map(whole, ins.operands)))
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self

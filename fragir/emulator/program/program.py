@@ -300,6 +300,7 @@ class Program:
         for item in block.items:
             match item:
                 case tree.Instruction():
+                    item = scope.componentwise(item)
                     self.code.append(Placed(item, scope))
                     self._touch(item, scope)
                     if self._calls(item):  # results are copied when it comes back
@@ -349,7 +350,8 @@ class Program:
                 if variable.count is not None:
                     scope.ranges[name] = (variable.count.value, node.type)
                 elif node.vector is not None:
-                    for part in "xyzw"[: int(node.vector[1:])]:
+                    scope.vectors[name] = int(node.vector[1:])
+                    for part in "xyzw"[: scope.vectors[name]]:
                         scope.names[f"{name}.{part}"] = self.register(
                             node.type, scope.function, node.at
                         )
