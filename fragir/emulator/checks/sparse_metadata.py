@@ -46,7 +46,7 @@ class SparseMetadata(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
-        if ins.opcode[0] != "mma" or not _sparse(ins.opcode):
+        if d.program.opcode(ins).bits != "matrix" or not _sparse(ins.opcode):
             return step
         op, row, selector = operation(d, ins), d.source(ins, 4, "u32"), d.literal(ins, 5)
         if not isinstance(op, Mma) or op.plan.metadata is None or selector is None:
@@ -55,7 +55,7 @@ class SparseMetadata(Hooks):
 
         def run(sel: Any, mask: Mask) -> None:
             warps = np.arange(self.machine.warps)[whole_warps(sel, mask)]
-            self._look(ins, metadata, selector, row[warps], warps)
+            self._look(ins, ins.operands[4], metadata, selector, row[warps], warps)
             step(sel, mask)
 
         return run
@@ -65,11 +65,13 @@ class SparseMetadata(Hooks):
         if metadata is not None and item.meta is not None:
             words = item.meta.reshape(len(item.warps), -1)
             selector = item.form.options["selector"]
-            self._look(item.form.instruction, metadata, selector, words, item.warps)
+            ins = item.form.instruction
+            self._look(ins, ins.operands[3], metadata, selector, words, item.warps)
 
     def _look(
         self,
         ins: tree.Instruction,
+        operand: tree.Operand,
         metadata: Metadata,
         selector: int,
         words: U32,
@@ -100,8 +102,7 @@ class SparseMetadata(Hooks):
             "product undefined"
         )
         flat = (int(warps[which]) + at // LANES) * LANES + at % LANES
-        subject = ins.operands[4 if ins.opcode[0] == "mma" else 3]
-        name = subject.text if isinstance(subject, tree.Name) else ""
+        name = operand.text if isinstance(operand, tree.Name) else ""
         self.found(self.program, ins.at, "operand", text, lane=flat, subject=name)
 
 
