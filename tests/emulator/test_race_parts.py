@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fragir.emulator import run
 from fragir.emulator.checks.races.clocks import Clocks, later
 from fragir.emulator.checks.races.clusters import covers
 from fragir.emulator.checks.races.hearsay import Told
@@ -197,3 +198,23 @@ def test_sites_of_long_programs_share_the_last() -> None:
     step = sites.during(code[1].ins, lambda sel, mask: seen.append(sites.current))
     step(slice(None), None)
     assert (seen, sites.words()) == ([1], ("b",))
+
+
+def test_ldmatrix_is_a_read() -> None:
+    """Warp 1 stores, without a barrier, what warp 0 has read; or the other way round."""
+    ptx = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() {
+    .reg .b32 %r<9>; .reg .pred %p<4>; .shared .align 16 .b8 s[512];
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 3; mov.u32 %r3, s; add.u32 %r2, %r3, %r2;
+    st.shared.v2.u32 [%r2], {%r1, %r1}; bar.sync 0;
+    setp.lt.u32 %p1, %r1, 32; @!%p1 bra B;
+    ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r3]; ret;
+B:
+    add.u32 %r2, %r2, -256; st.shared.u32 [%r2], 9; ret;
+}
+"""
+    (finding,) = run(ptx, block=(64,), arguments=[], check=True).findings
+    assert "nothing orders this after the read of the same bytes: ldmatrix" in finding.message

@@ -32,6 +32,19 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The acquire pattern makes some operations from other threads visible to later operations "
         "from the current thread.",
     ),
+    # What of a warp has left, or goes round: machines do not wait for it.
+    "aligned": (
+        "barrier",
+        "In conditionally executed code, an aligned barrier instruction should only be used if it "
+        "is known that all threads in the warp evaluate the condition identically, otherwise "
+        "behavior is undefined.",
+    ),
+    "members": (
+        "shfl.sync",
+        "shfl.sync will cause executing thread to wait until all non-exited threads corresponding "
+        "to membermask have executed shfl.sync with the same qualifiers and same membermask value "
+        "before resuming execution.",
+    ),
     # A bulk store at a kernel's end: the machine lets it finish.
     "shared": (
         "Shared State Space",

@@ -14,7 +14,7 @@ from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
-from fragir.emulator.numbers.types import I64, Bools, distinct
+from fragir.emulator.numbers.types import I64, U32, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -147,12 +147,15 @@ class Synchronisation(Hooks):
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """A lane must be in the membermask that it gives, and those it names must give the same."""
         members, site = d.row(ins, ins.operands[-1], "u32"), self.sites.of(ins)
-        lane_ids = self.machine.lane_ids
-        if names_all(d, ins):
-            return step
+        lane_ids, everybody = self.machine.lane_ids, names_all(d, ins)
 
         def run(sel: Any, mask: Mask) -> None:
-            named = members[sel]
+            if everybody and mask is None:
+                step(sel, mask)
+                return
+            named = np.broadcast_to(members[sel], lane_ids[sel].shape)
+            if mask is not None:
+                self._without(site, sel, mask, named)
             strange = named & LANE_BITS == 0
             if mask is not None:
                 strange &= mask
@@ -164,6 +167,16 @@ class Synchronisation(Hooks):
             step(sel, mask)
 
         return run
+
+    def _without(self, site: int, sel: Any, mask: Bools, named: U32) -> None:
+        """Lanes that a membermask names, and that have exited without coming."""
+        wanted = np.bitwise_or.reduce(np.where(mask, named, np.uint32(0)), axis=1, keepdims=True)
+        absent = self.born[sel] & ~mask & (wanted & LANE_BITS != 0)
+        if absent.any():
+            warp, lane = (int(x) for x in np.argwhere(absent)[0])
+            here = int(self.machine.lane_ids[sel][warp][mask[warp]][0])
+            text = f"the membermask names lane {lane}, which does not come here, and exits"
+            self.say("divergent", site, text, here, None, "members")
 
     def on_barrier(
         self,
@@ -179,6 +192,8 @@ class Synchronisation(Hooks):
             self._at_cluster(lanes)
         if kind != "release" or not len(lanes) or scope == "cluster":
             return
+        if kind == "release" and scope == "block":
+            self._part_of_warps(number, lanes)
         first, last = int(lanes[0]), int(lanes[-1])
         together = last - first + 1 == len(lanes)  # neighbours, in order
         key = self.machine.key.ravel()[slice(first, last + 1) if together else lanes]
@@ -198,6 +213,28 @@ class Synchronisation(Hooks):
             line = self.program.error("", other.at).line
             text = f"lanes of one warp wait here and at line {line} for the same barrier"
             self.say("divergent", here, text, int(lanes[index]), None)
+
+    def _part_of_warps(self, number: int, lanes: I64) -> None:
+        """An aligned barrier is for whole warps: lanes must not exit, or be elsewhere."""
+        if lanes[-1] - lanes[0] + 1 == len(lanes) and not (len(lanes) | int(lanes[0])) % LANES:
+            return
+        warps = distinct(lanes // LANES)
+        came = np.zeros(self.born.shape, np.bool_)
+        came.reshape(-1)[lanes] = True
+        absent = self.born[warps] & ~came[warps]
+        for alive in (True, False):  # who is elsewhere is worse than who has left
+            gone = absent & (self.machine.alive[warps] == alive)
+            if not gone.any():
+                continue
+            row, lane = (int(x) for x in np.argwhere(gone)[0])
+            here = int(warps[row]) * LANES + int(np.flatnonzero(came[warps[row]])[0])
+            site = (int(self.machine.key.ravel()[here]) & (BLOCKED - 1)) - 1
+            ins = self.program.code[site].ins
+            if "aligned" not in ins.opcode and self.program.opcode(ins).takes("aligned"):
+                continue
+            text = f"lane {lane} of the warp {'is elsewhere' if alive else 'has exited'}"
+            letter = None if alive else "aligned"
+            self.say("divergent", site, text, here, None, letter)
 
     # -- mbarriers ---------------------------------------------------------------------------------
 

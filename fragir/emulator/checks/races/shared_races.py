@@ -64,9 +64,7 @@ class SharedRaces:
         self.compiled: CompiledLedgers | None = None
         self._undisputed = UndisputedShared(self.clocks, places)
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
-        self._writing = np.array(
-            [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
-        )
+        self._writing = np.array([row(p.ins).access != "load" for p in code])
         self._reading = np.array([row(p.ins).access in ("load", "atomic") for p in code])
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
 
