@@ -41,6 +41,44 @@ class Filled(NamedTuple):
     """Whether a slot may have been released since all threads met."""
     held: int = 0
     """How many slots are acquired and not published, at most; 2 stands for more."""
+    slots: int = 0
+    """Of the ring."""
+    used: int = 0
+    """How many are acquired and not released, at most."""
+    ready: int = 0
+    """How many of the next slots were free when all threads last met, at least."""
+    opened: int = 0
+    """How many are awaited and not released, at most; 2 stands for more."""
+    in_turn: bool = True
+    """Whether slots have been released in the order in which they were awaited."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next slot may have been released since all threads met."""
+        return self.read and not self.ready
+
+    def acquired(self) -> Filled:
+        """After the next slot is taken."""
+        used, ready = min(self.slots, self.used + 1), max(0, self.ready - 1)
+        return self._replace(held=min(2, self.held + 1), used=used, ready=ready)
+
+    def released(self, perhaps_none: bool) -> Filled:
+        """After a slot is given back, or perhaps none."""
+        gone = 0 if perhaps_none else 1
+        in_turn = self.in_turn and self.opened < 2
+        return self._replace(
+            read=True,
+            used=max(0, self.used - gone),
+            opened=max(0, self.opened - gone),
+            in_turn=in_turn,
+            ready=self.ready if in_turn else 0,
+        )
+
+    def met(self, complete: int) -> Filled:
+        """After all threads have met, when groups of this age were complete."""
+        ages = tuple(SEEN if age >= complete else age for age in self.ages)
+        ready = self.slots - self.used if self.in_turn else 0
+        return self._replace(read=False, ages=ages, ready=ready)
 
     def merged(self, other: Filled) -> Filled:
         """What is known where two paths meet."""
@@ -51,6 +89,11 @@ class Filled(NamedTuple):
             self.all_known and other.all_known and whole,
             self.read or other.read,
             max(self.held, other.held),
+            self.slots,
+            max(self.used, other.used),
+            min(self.ready, other.ready),
+            max(self.opened, other.opened),
+            self.in_turn and other.in_turn,
         )
 
 
@@ -82,9 +125,14 @@ class WaitPlan:
             if op.name in ("frag.acquire", "frag.await") and op.operands[0] in self.numbers:
                 for value in carried(op.results[0]):
                     self.ring_of[value] = self.numbers[op.operands[0]]
+        self.perhaps_none = {
+            value for op in operations if op.name == "frag.no_slot"
+            for value in carried(op.results[0])
+        }  # fmt: skip
         body = operations[0].regions[0].block
+        counts = [ring.owner.count if isinstance(ring.owner, frag.RingOp) else 0 for ring in rings]
         self.forward = Forward[State](self._step, _merged)
-        self.forward.run(body, tuple(Filled() for _ in rings))
+        self.forward.run(body, tuple(Filled(slots=count, ready=count) for count in counts))
 
     def before(self, op: Operation, ring: SSAValue) -> Filled:
         """What is known of a ring ahead of an operation."""
@@ -109,16 +157,18 @@ class WaitPlan:
         name = op.name
         if name == "frag.acquire" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
-            if state[number].read and number in self.counted:
+            if state[number].waits and number in self.counted:
                 state = _met(state)
-            return _with(state, number, held=min(2, state[number].held + 1))
+            return _put(state, number, state[number].acquired())
         if name == "frag.publish" and op.operands[0] in self.ring_of:
             return self._published(self.ring_of[op.operands[0]], state)
         if name == "frag.await" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
             return _awaited(number, state, number in self.counted and is_read(op))
         if name == "frag.release" and op.operands[0] in self.ring_of:
-            return _with(state, self.ring_of[op.operands[0]], read=True)
+            number = self.ring_of[op.operands[0]]
+            known = state[number].released(op.operands[0] in self.perhaps_none)
+            return _put(state, number, known)
         if name == "frag.barrier":
             return _met(state)
         return state
@@ -146,19 +196,20 @@ def _awaited(number: int, state: State, meets: bool) -> State:
     age = known.ages[0] if known.ages else 0
     if age < SEEN and meets:
         state = _met(state, age)
-    return _with(state, number, ages=known.ages[1:])
+    return _with(state, number, ages=known.ages[1:], opened=min(2, known.opened + 1))
 
 
 def _met(state: State, complete: int = COMPLETE) -> State:
     """All threads have met, after groups of this age were complete."""
-    return tuple(
-        known._replace(read=False, ages=tuple(SEEN if a >= complete else a for a in known.ages))
-        for known in state
-    )
+    return tuple(known.met(complete) for known in state)
 
 
 def _with(state: State, number: int, **changes: object) -> State:
     changed = state[number]._replace(**changes)  # pyright: ignore[reportArgumentType]
+    return _put(state, number, changed)
+
+
+def _put(state: State, number: int, changed: Filled) -> State:
     return (*state[:number], changed, *state[number + 1 :])
 
 
@@ -191,7 +242,7 @@ def acquire(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
             "another slot of this ring is acquired and not published yet",
             hint="publish one slot before the next is acquired",
         )
-    if known.read:
+    if known.waits:
         lanes.state.wait_for_all()
 
 
