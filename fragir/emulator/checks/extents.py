@@ -24,6 +24,7 @@ from fragir.emulator.native.straight import SPACES
 from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.tensor_cores import descriptor
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -217,15 +218,16 @@ class Extents(Hooks):
         ins, form = item.form.instruction, item.form
         options = {k: v for k, v in form.options.items() if k.startswith("transpose")}
         b = form.op.shared_addresses(None, item.b, **options)
-        operands = [(2, b)]
+        operands = [(2, b, item.b)]
         if item.a is not None:
             both = form.op.shared_addresses(item.a, item.b, **options)
-            operands.append((1, both[:, : both.shape[1] - b.shape[1]]))
-        for index, cells in operands:
+            operands.append((1, both[:, : both.shape[1] - b.shape[1]], item.a))
+        for index, cells, words in operands:
             inside = int(cells.max()) + 16 <= self.machine.memory.shared_size
             if inside and (id(ins), index) in self.allowed:
                 lanes = np.broadcast_to(item.warps[:, None] * LANES, cells.shape)
-                self._look(ins, index, "shared", cells, 16, lanes)
+                notes = [f" ({' AB'[index]}'s {descriptor.said(int(word))})" for word in words]
+                self._look(ins, index, "shared", cells, 16, lanes, notes)
 
     def _look(
         self,
@@ -235,8 +237,12 @@ class Extents(Hooks):
         address: npt.NDArray[Any],
         size: int,
         lanes: I64,
+        notes: Sequence[str] = ("",),
     ) -> None:
-        """Report lanes whose `size` bytes are not all in one of the variables."""
+        """Report lanes whose `size` bytes are not all in one of the variables.
+
+        `notes`: what else is to be said of each row of `address`, or of all.
+        """
         base = _BASES.get(space, 0) if space in ("shared", "local") else 0
         allowed = self.allowed[id(ins), index]
         if not address.size or id(ins) in self._said:
@@ -254,7 +260,8 @@ class Extents(Hooks):
         bad &= self._mapped(at, size)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            self._tell(ins, int(at[first]), size, allowed, int(lanes.ravel()[first]))
+            note = notes[first * len(notes) // at.size]
+            self._tell(ins, int(at[first]), size, allowed, int(lanes.ravel()[first]), note)
 
     @staticmethod
     def _in_shared(at: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -271,7 +278,13 @@ class Extents(Hooks):
         return shared | local | inside
 
     def _tell(
-        self, ins: tree.Instruction, at: int, size: int, allowed: list[VariableExtent], lane: int
+        self,
+        ins: tree.Instruction,
+        at: int,
+        size: int,
+        allowed: list[VariableExtent],
+        lane: int,
+        note: str,
     ) -> None:
         self._said.add(id(ins))
         near = min(allowed, key=lambda e: max(e.start - at, at + size - e.end))
@@ -291,6 +304,6 @@ class Extents(Hooks):
             if space <= at < GLOBAL_BASE:
                 address = at - space
                 break
-        message = f"{ins.mnemonic}: {text}"
+        message = f"{ins.mnemonic}: {text}{note}"
         lane = lane if lane < self.machine.warps * LANES else 0
         self.found(self.program, ins.at, "out-of-bounds", message, lane=lane, address=address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, exp
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import I64, U8, U32, U64
 from fragir.emulator.report import EmulationError
+from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.compiled import FileRows
 from fragir.emulator.tensor_cores.cores import WgmmaCore, computed, decided, wgmma_core
 
@@ -96,8 +98,9 @@ class WgmmaProduct:
         memory, line = self.machine.memory, self.form.place[1]
         if addresses.size and most + 16 > memory.shared_size:
             beyond = addresses.astype(np.int64) + 16 > memory.shared_size
-            text = f"the wgmma of line {line} reads at {most}; the block has {memory.shared_size}"
             index = int(np.flatnonzero(beyond)[0])
+            text = f"the wgmma of line {line} reads at {most}; the block has {memory.shared_size}"
+            text += f" ({self.operand(item, addresses, index, memory.shared_size)})"
             raise self._refuse(item, text, "out-of-bounds", addresses, index)
         if memory.poisoned:
             try:
@@ -105,7 +108,22 @@ class WgmmaProduct:
                 memory.check_poison(memory.shared, at, 16)
             except AccessFault as fault:
                 text = f"the wgmma of line {line} reads here: {fault.reason}"
+                text += f" ({self.operand(item, addresses, fault.index)})"
                 raise self._refuse(item, text, fault.kind, addresses, fault.index) from None
+
+    def operand(self, item: Issue, addresses: U32, index: int, size: int = 0) -> str:
+        """Whose descriptor names the chunk `index`, its fields, and which lead beyond `size`."""
+        group = index // addresses.shape[-1]
+        for letter, words, turned in zip("AB", (item.a, item.b), self.transposed, strict=True):
+            if words is None:
+                continue
+            chunks = partial(self.form.op.addresses, left=letter == "A", transposed=turned)
+            if np.array_equal(chunks(words[group : group + 1]).ravel(), addresses[group].ravel()):
+                word = int(words[group])
+                fields = descriptor.leads_beyond(word, size, chunks) if size else []
+                leads = f"; its {' or its '.join(fields)} leads there" if fields else ""
+                return f"{letter}'s {descriptor.said(word)}{leads}"
+        return "an operand's descriptor"
 
     @staticmethod
     def _refuse(item: Issue, text: str, kind: str, addresses: U32, index: int) -> EmulationError:

@@ -11,6 +11,7 @@ pattern itself is displaced from a multiple of 1024 bytes (of 512, 256 for the n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -89,6 +90,38 @@ def chunk_addresses(
     line = (address >> 7) - fields.base
     address = address ^ ((line & (width - 1)) << 4)
     return (address & _WINDOW).astype(np.uint32)
+
+
+# The fields that say where bytes lie, by their lowest bits; each has 14.
+_PLACES = {"start address": 0, "leading dimension": 16, "stride dimension": 32}
+
+
+def said(word: int) -> str:
+    """The fields of a descriptor in words, in bytes."""
+    fields = Descriptors.read(np.array([word], np.uint64))
+    start, leading, stride, base, width = (
+        int(field.item())
+        for field in (fields.start, fields.leading, fields.stride, fields.base, fields.width)
+    )
+    swizzle = f"swizzle {16 * width}" if width > 1 else "no swizzle"
+    offset = f", base offset {base}" if base else ""
+    return (
+        f"descriptor {word:#018x}: start {start}, leading {leading}, stride {stride}, "
+        f"{swizzle}{offset}"
+    )
+
+
+def leads_beyond(word: int, size: int, addresses: Callable[[U64], U32]) -> list[str]:
+    """The fields that alone lead beyond `size` bytes: with one of them zero all lies inside.
+
+    `addresses` gives the chunks of descriptors, as `chunk_addresses` does.
+    """
+
+    def inside(bit: int) -> bool:
+        other = word & ~(0x3FFF << bit)
+        return other != word and int(addresses(np.array([other], np.uint64)).max()) + 16 <= size
+
+    return [name for name, bit in _PLACES.items() if inside(bit)]
 
 
 def elements(data: U8, bits: int, *, transposed: bool) -> npt.NDArray[np.uint32]:

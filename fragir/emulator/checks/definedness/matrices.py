@@ -217,7 +217,11 @@ class Matrices:
             bad = self.plane.memory.shared.bytes.reshape(-1, 16)[chunks].any(axis=-1)
             group, *chunk = (int(x) for x in np.argwhere(bad)[0])
             address = int(at[(group, *chunk)])
-            name, what = f"shared memory at {address}", "an operand of wgmma"
+            said = descriptor.said(int(words[group]))
+            name, what = (
+                f"shared memory at {address}",
+                f"an operand of wgmma ({letter.upper()}'s {said})",
+            )
             count = LANES * WARPGROUP
             return Cause(ins, name, what, int(item.warps[group]), 0, count, address)
 
