@@ -278,6 +278,10 @@ class Arithmetic(Placement):
             return self._offset(pointer, (base,), number), known * number
         return self._offset(pointer, factors, number), 0
 
+    def offset_whole(self, pointer: SSAValue, index: Value, scale: int = 1) -> SSAValue:
+        """pointer + index * scale bytes, with all that there is to add in the pointer."""
+        return pointer if index == 0 else self._offset(pointer, (self.value(index),), scale)
+
     def _offset(self, pointer: SSAValue, factors: Sequence[SSAValue], scale: int) -> SSAValue:
         """pointer + scale * all of the factors."""
         first, *others = factors

@@ -50,10 +50,10 @@ def _moved(ar: Arithmetic, hardware: Hardware, base: SSAValue, terms: Terms) -> 
     added = [term for term in ordered if term.reached >= ALIGNED] or ordered[:1]
     bits = [term.reached for term in added]
     if sum(bits) != _union(bits):
-        base, _ = ar.offset(base, reduce(ar.xor, (term.value(ar, hardware) for term in added)))
+        base = ar.offset_whole(base, reduce(ar.xor, (term.value(ar, hardware) for term in added)))
     else:  # no two reach the same bit
         for term in added:
-            base, _ = ar.offset(base, term.taken(ar, hardware), term.factor)
+            base = ar.offset_whole(base, term.taken(ar, hardware), term.factor)
     for term in ordered:
         if term not in added:
             base = ar.flip(base, term.value(ar, hardware))

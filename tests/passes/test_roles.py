@@ -292,3 +292,23 @@ def test_registers_are_shared_out(
     assert shared_out(roles, extents) == found
     threads = sum(extents)
     assert sum(map(mul, found, extents)) <= 65536 // threads // 8 * 8 * threads
+
+
+@pytest.mark.parametrize("warps", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_a_later_role_converts_in_memory_of_its_own(warps: tuple[int, int], target: str) -> None:
+    """Its threads are counted from its first one, also where an address flips bits of them."""
+    with fragir.kernel("k", target=target) as k:
+        a, b = k.memory("a", fragir.f32, (32, 32)), k.memory("b", fragir.f32, (32, 32))
+        c, d = k.memory("c", fragir.f32, (32, 32)), k.memory("d", fragir.f32, (32, 32))
+        for name, source, result in (("first", a, b), ("second", c, d)):
+            with k.role(name, warps=warps):
+                x = k.load(source, (0, 0), shape=(32, 32))
+                k.store(x.transpose(1, 0), result, (0, 0))
+    kernel = k.compile(target)
+    given = [np.random.default_rng(n).random((32, 32), np.float32) for n in range(2)]
+    found = [np.zeros((32, 32), np.float32) for _ in range(2)]
+    arrays = (given[0], found[0], given[1], found[1])
+    report = kernel.launch((1, 1, 1), None, *arrays, on="emulator", check=True, target=target)
+    assert report.findings == []
+    assert all(np.array_equal(y, x.T) for x, y in zip(given, found, strict=True))
