@@ -38,7 +38,7 @@ from fragir.errors import FragirError
 from fragir.reference import compare, evaluate, outputs
 from fragir.reference.inputs import ProgramArgument, generate, resolve, slots
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.attempt import Attempt, attempt
+from fragir.sweeps.attempt import attempt
 
 STEPS: Steps = {**COMPUTING, **STAGING}
 #: Seconds of CPU time that a compilation may take, and all of a program.
@@ -119,7 +119,8 @@ def check(program: TileProgram, seed: int, assemble: bool) -> Verdict:
     )
     found = list(trips.findings)
     if compiled.value is None:
-        return _ended(compiled, found)
+        found += [] if compiled.finding is None else [compiled.finding]
+        return Verdict(found, compiled.error if compiled.finding is None else None)
     kernel = compiled.value
     found += trips.ends_alike(kernel.ptx, program.target, seed)
     verdict = Verdict(found)
@@ -127,13 +128,9 @@ def check(program: TileProgram, seed: int, assemble: bool) -> Verdict:
         lambda: verdict.findings.extend(_run(program, kernel, seed, assemble, verdict)),
         seconds=WHOLE,
     )
-    return verdict if run.error is None and run.finding is None else _ended(run, found)
-
-
-def _ended(made: Attempt[Any], found: list[str]) -> Verdict:
-    if made.finding is not None:
-        return Verdict([*found, made.finding])
-    return Verdict(found, made.error)
+    if run.finding is not None or run.error is not None:  # what compiles assembles and runs
+        verdict.findings.append(run.finding or f"does not run: {run.error}")
+    return verdict
 
 
 def _run(
