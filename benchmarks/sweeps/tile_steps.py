@@ -417,6 +417,11 @@ def _scatter(w: Writer) -> None:
     w.k.scatter(x, memory, (w.k.iota(0, x.shape) + w.random.randint(0, 3),))
 
 
+def goes_on(tile: Tile, x: Tile) -> bool:
+    """Whether a loop or branch that carries one may hand on the other: their types are one."""
+    return tile.ssa is not None and x.ssa is not None and tile.ssa.type == x.ssa.type
+
+
 def _loop(w: Writer) -> None:
     x = w.any()
     kept, w.depth = len(w.tiles), w.depth + 1
@@ -424,7 +429,7 @@ def _loop(w: Writer) -> None:
         w.tiles.append(loop.x)
         for _ in range(w.random.randint(1, 3)):
             w.step(COMPUTING)
-        same = [t for t in w.tiles[kept:] if t.shape == x.shape and t.element == x.element]
+        same = [t for t in w.tiles[kept:] if goes_on(t, x)]
         loop.x = w.random.choice(same)
     del w.tiles[kept:]
     w.depth -= 1
@@ -436,7 +441,7 @@ def _branch(w: Writer) -> None:
     kept, w.depth = len(w.tiles), w.depth + 1
     with w.k.if_(w.k.block_id() < w.random.randint(0, 1), x=x) as branch:
         w.step(COMPUTING)
-        same = [t for t in w.tiles[kept:] if t.shape == x.shape and t.element == x.element]
+        same = [t for t in w.tiles[kept:] if goes_on(t, x)]
         branch.x = w.random.choice([*same, x])
     del w.tiles[kept:]
     w.depth -= 1
