@@ -173,7 +173,7 @@ def examine(
     instructions, first = 0, None
     budget = Budget(launch.limit)
     with Progress("checking") as progress:
-        for index, (schedule, asynchrony) in enumerate(_runs(seeds)):
+        for index, (schedule, asynchrony) in enumerate(schedules(seeds)):
             if budget.spent:
                 findings.setdefault(("limit",), _out_of_time(launch, index, seeds + 2))
                 break
@@ -196,7 +196,7 @@ def examine(
                 if error.report is None:
                     raise  # the launch is wrong, not the kernel
                 found = [(f.subject, finding_json(f)) for f in error.report.findings]
-                found.append(("", _stopped(error)))
+                found.append(("", stopped(error)))
                 instructions = instructions or error.report.statistics.total
             else:
                 found = [(f.subject, finding_json(f)) for f in result.findings]
@@ -224,7 +224,7 @@ def examine(
     return kept, remarks, instructions
 
 
-def _runs(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
+def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
     """The schedules to try."""
     yield None, "late"
     yield None, "early"
@@ -237,7 +237,7 @@ def _out_of_time(launch: LaunchOptions, done: int, wanted: int) -> dict[str, Any
     return _whole_file(launch, "limit", message)
 
 
-def _stopped(error: EmulationError) -> dict[str, Any]:
+def stopped(error: EmulationError) -> dict[str, Any]:
     """What stops a run; a deadlock has no line: many lanes wait in many places."""
     return {
         "kind": error.kind,

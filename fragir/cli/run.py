@@ -186,6 +186,11 @@ EXAMPLES = (
     metavar="N",
     help="Blocks that run at once, for grids that go by it; the GPU is asked if absent.",
 )
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Look for races, missing waits and the like, under the schedules of `fragir check`.",
+)
 @passes_option
 @json_option
 def main(
@@ -203,6 +208,7 @@ def main(
     rtol: float | None,
     allowed: float,
     resident: int | None,
+    check: bool,
     passes: str | None,
     as_json: bool,
 ) -> int | None:
@@ -220,10 +226,14 @@ def main(
     target = target or machine or DEFAULT_TARGET
     name = "<stdin>" if program == "-" else program
     trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit, jobs)
-    for option, asked in (("--limit", limit != NONE), ("--jobs", jobs is not None)):
+    for option, asked in (
+        ("--limit", limit != NONE),
+        ("--jobs", jobs is not None),
+        ("--check", check),
+    ):
         if place == "gpu" and asked:
             raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
-    trial.resident = resident
+    trial.resident, trial.checked = resident, check
     if passes is not None:
         from fragir import pipeline
 
@@ -233,12 +243,19 @@ def main(
     trial.assemble()
     trial.evaluate()
     trial.ask(expected)
+    if check:
+        from fragir.cli.trial_check import examine
+
+        trial.findings = trial.timed("check", None, lambda: examine(trial))
     trial.execute()
     trial.judge(rtol, allowed)
     if as_json:
         print_json(trial.document())
     else:
         show(trial)
+        if trial.passed and not check:
+            how = "--on emulator --check" if place == "gpu" else "--check"
+            note(f"the values are right; races and missing waits were not looked for: {how}")
     return None if trial.passed else FINDING
 
 

@@ -41,6 +41,8 @@ class Trial:
     jobs: int | None = None
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
+    checked: bool = False
+    """Whether every check is to look at it."""
     resident: int | None = None
     """Blocks that run at once, where not those that the kernel says."""
     stages: dict[str, float] = field(default_factory=dict[str, float])
@@ -60,6 +62,8 @@ class Trial:
     spills: int | None = None
     shared: int = 0
     tensor_instructions: str | None = None
+    findings: list[dict[str, Any]] | None = None
+    """Of the checks, where they were asked for."""
 
     def timed(self, stage: str, label: str | None, function: Callable[[], Any]) -> Any:
         """What a function gives; `label` is beside the bar, where it takes long."""
@@ -83,6 +87,7 @@ class Trial:
                     entry=self.entry,
                     passes=self.passes,
                     filename=self.file,
+                    lines=self.checked,
                 )
         except FragirError as error:
             error.file = error.file or self.file
@@ -234,17 +239,19 @@ class Trial:
                 lambda: answers(expected, self.slots, list(self.expected), self.inputs),
             )
 
+    def copies(self) -> list[Any]:
+        """The inputs, for one run."""
+        return [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
+
+    def differ(self, first: list[Any], other: list[Any]) -> list[str]:
+        """The arguments whose bytes are not the same after two runs."""
+        pairs = zip(self.slots, first, other, strict=True)
+        return [x.name for x, a, b in pairs if hasattr(a, "tobytes") and a.tobytes() != b.tobytes()]
+
     def execute(self) -> None:
         """Runs it on copies of the inputs; of no blocks, where arrays are empty, nothing runs."""
-        kernels = self.kernel.parts
-        self.shared += max(kernel.shared for kernel in kernels)
-        self.results = [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
-        sizes = {**self.sizes, **self.kernel.sizes(self.results)}
-        grid = self.kernel.grid(sizes)
-        if 0 in grid:
-            self.stages["run"] = 0.0
-            return
-        grid = self.kernel.grid(sizes, self.resident or self.kernel.resident(self.place))
+        self.shared += max(kernel.shared for kernel in self.kernel.parts)
+        self.results = self.copies()
         with Progress("running") as progress:
             options: dict[str, Any] = {}
             if self.place == "emulator":
@@ -256,19 +263,21 @@ class Trial:
                     "jobs": self.jobs,
                     "output": STDERR,
                 }
-            self.timed(
-                "run",
-                None,
-                lambda: self._launch(grid, options),
-            )
+            self.timed("run", None, lambda: self.run_once(self.results, options))
 
-    def _launch(self, grid: Any, options: dict[str, Any]) -> None:
-        """One launch; what the kernel prints goes to stderr, as stdout has the report."""
+    def run_once(self, results: list[Any], options: dict[str, Any]) -> Any:
+        """One launch; what the kernel prints goes to stderr, as stdout has the report.
+
+        The emulator's report; None of a GPU, or where there is nothing to run.
+        """
+        sizes = {**self.sizes, **self.kernel.sizes(results)}
+        if 0 in self.kernel.grid(sizes):
+            return None
+        grid = self.kernel.grid(sizes, self.resident or self.kernel.resident(self.place))
         with _stdout_to_stderr() if self.place == "gpu" else nullcontext():
             if self.kernel.is_program:
-                self.kernel(*self.results, on=self.place, resident=self.resident, **options)
-            else:
-                self.kernel.launch(grid, None, *self.results, on=self.place, **options)
+                return self.kernel(*results, on=self.place, resident=self.resident, **options)
+            return self.kernel.launch(grid, None, *results, on=self.place, **options)
 
     def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
         """Compares every output with the reference, and with the answers from outside."""
@@ -293,9 +302,9 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all outputs'."""
+        """The worst of all outputs'; FAIL where checks have found an error."""
         verdicts = {found.verdict for found in self.comparisons.values()}
-        if "FAIL" in verdicts:
+        if "FAIL" in verdicts or any(x["severity"] == "error" for x in self.findings or ()):
             return "FAIL"
         return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
 
@@ -348,6 +357,7 @@ class Trial:
             "unjudged": self.unjudged,
             "judged_by": self.judged_by,
             "result": self.verdict,
+            **({} if self.findings is None else {"findings": self.findings}),
         }
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fragir.cli.command import print_table
+from fragir.cli.launch import FINDING_COLUMNS, finding_row
 from fragir.cli.trial import Trial
+from fragir.cli.trial_check import SEEDS
 
 if TYPE_CHECKING:
     from fragir.reference.comparison import Comparison
@@ -27,6 +29,10 @@ def show(trial: Trial) -> None:
     for name, found in trial.comparisons.items():
         rows += _rows(name, found, trial.unknown)
     print_table(["what", "value"], rows)
+    if trial.findings:
+        print_table(FINDING_COLUMNS, [finding_row(one) for one in trial.findings])
+    elif trial.findings is not None:
+        print(f"no findings in {SEEDS + 2} runs with every check on")
     print(trial.verdict)
 
 
