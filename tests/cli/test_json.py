@@ -82,7 +82,7 @@ def test_launches(fragir: Fragir, store: Path, command: str, block: str, code: i
     [
         ["assemble", "none.ptx", "--target", "sm_80"],
         ["assemble", "store.ptx", "--target", "sm_999"],
-        ["assemble", "store.ptx"],
+        ["descriptor", "--layout"],
         ["emulate", "none.ptx"],
         ["check", "none.ptx"],
         ["nothing"],
