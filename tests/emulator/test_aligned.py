@@ -83,13 +83,14 @@ def test_every_opcode_is_there() -> None:
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_half_a_warp_is_told(name: str) -> None:
     statement, severity = STATEMENTS[name]
-    for body in (f"@!%p1 bra L; {statement} L:", f"@%p1 {statement}"):
+    more = "add.u32 %r8, %r1, 1;"
+    for body in (f"@!%p1 bra L; {statement} L: {more}", f"@%p1 {statement} {more}"):
         for schedule in (None, 1):
             kinds = [(how, kind) for how, kind, _ in found(body, schedule)]
             assert kinds == [(severity, "divergent")]
     sentences = [quote(each) for each in ("aligned", "members")]
     if severity == LETTER:
-        ((_, _, message),) = found(f"@%p1 {statement}")
+        ((_, _, message),) = found(f"@%p1 {statement} {more}")
         assert any(each in message for each in sentences)
 
 
@@ -112,6 +113,15 @@ def test_whole_warps_are_not(name: str) -> None:
 )
 def test_halves_that_are_meant_are_not(body: str) -> None:
     assert found(body) == []
+
+
+@pytest.mark.parametrize("name", [name for name, (_, how) in STATEMENTS.items() if how == LETTER])
+def test_lanes_that_have_left_need_not_come(name: str) -> None:
+    """They wait for "all non-exited threads" (PTX ISA, barrier and shfl.sync)."""
+    statement, _ = STATEMENTS[name]
+    for body in (f"@!%p1 exit; {statement}", f"@!%p1 bra L; {statement} L:"):
+        for schedule in (None, 1, 2):
+            assert found(body, schedule) == []
 
 
 def test_a_barrier_by_halves_of_warps_is_an_error() -> None:

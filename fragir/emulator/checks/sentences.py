@@ -35,9 +35,9 @@ SENTENCES: dict[str, tuple[str, str]] = {
     # What of a warp has left, or goes round: machines do not wait for it.
     "aligned": (
         "barrier",
-        "In conditionally executed code, an aligned barrier{.cta} instruction should only be used if it "
-        "is known that all threads in the warp evaluate the condition identically, otherwise "
-        "behavior is undefined.",
+        "In conditionally executed code, an aligned barrier{.cta} instruction should only be used "
+        "if it is known that all threads in the warp evaluate the condition identically, "
+        "otherwise behavior is undefined.",
     ),
     "members": (
         "shfl.sync",

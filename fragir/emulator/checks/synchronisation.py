@@ -15,6 +15,7 @@ from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
 from fragir.emulator.numbers.types import I64, U32, Bools, distinct
+from fragir.emulator.program.flow import leaves
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Copy, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
+
+
+def _whole(lanes: I64) -> bool:
+    """Whether these are all lanes of warps side by side."""
+    first, last = int(lanes[0]), int(lanes[-1])
+    return last - first + 1 == len(lanes) and not (len(lanes) | first) % LANES
 
 
 class Synchronisation(Hooks):
@@ -39,6 +46,8 @@ class Synchronisation(Hooks):
         self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
         self.said: set[tuple[str, int, str | None]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
+        # lanes that had more to do than to exit when others of their warp waited for them
+        self.passing: Bools = np.zeros(self.born.shape, np.bool_)
 
     def say(
         self,
@@ -141,6 +150,7 @@ class Synchronisation(Hooks):
 
     def on_wave(self) -> None:
         self.arrived[...] = False
+        self.passing[...] = False
         self.cluster_count[...] = 0
         self.came.clear()
 
@@ -169,14 +179,24 @@ class Synchronisation(Hooks):
         return run
 
     def _without(self, site: int, sel: Any, mask: Bools, named: U32) -> None:
-        """Lanes that a membermask names, and that have exited without coming."""
+        """Lanes that a membermask names, and that went by; those that left need not come."""
         wanted = np.bitwise_or.reduce(np.where(mask, named, np.uint32(0)), axis=1, keepdims=True)
-        absent = self.born[sel] & ~mask & (wanted & LANE_BITS != 0)
+        by = self.passing[sel] | (
+            self.machine.alive[sel] & self.born[sel]
+        )  # or a guard's other lanes
+        absent = by & ~mask & (wanted & LANE_BITS != 0)
+        self.passing[sel] &= ~mask.any(axis=1, keepdims=True)
         if absent.any():
             warp, lane = (int(x) for x in np.argwhere(absent)[0])
             here = int(self.machine.lane_ids[sel][warp][mask[warp]][0])
-            text = f"the membermask names lane {lane}, which does not come here, and exits"
+            text = f"the membermask names lane {lane}, which goes by"
             self.say("divergent", site, text, here, None, "members")
+
+    def on_wait(self, warp: int, mask: Bools) -> None:
+        absent = self.machine.alive[warp] & ~mask
+        places = self.machine.key[warp] & (PARKED - 1)
+        for at in distinct(places[absent]).tolist():
+            self.passing[warp] |= absent & (places == at) & (not leaves(self.program, at))
 
     def on_barrier(
         self,
@@ -190,10 +210,14 @@ class Synchronisation(Hooks):
             self._take_turns(kind, lanes)
         if kind == "arrive" and scope == "cluster":
             self._at_cluster(lanes)
-        if kind != "release" or not len(lanes) or scope == "cluster":
+        if scope == "cluster" or not len(lanes):
             return
-        if kind == "release" and scope == "block":
-            self._part_of_warps(number, lanes)
+        if kind == "sync":
+            for warp in () if _whole(lanes) else distinct(lanes // LANES).tolist():
+                self.on_wait(warp, self.machine.key[warp] & BLOCKED != 0)
+        if kind != "release":
+            return
+        self._part_of_warps(number, lanes)
         first, last = int(lanes[0]), int(lanes[-1])
         together = last - first + 1 == len(lanes)  # neighbours, in order
         key = self.machine.key.ravel()[slice(first, last + 1) if together else lanes]
@@ -216,7 +240,7 @@ class Synchronisation(Hooks):
 
     def _part_of_warps(self, number: int, lanes: I64) -> None:
         """An aligned barrier is for whole warps: lanes must not exit, or be elsewhere."""
-        if lanes[-1] - lanes[0] + 1 == len(lanes) and not (len(lanes) | int(lanes[0])) % LANES:
+        if _whole(lanes):
             return
         warps = distinct(lanes // LANES)
         came = np.zeros(self.born.shape, np.bool_)
@@ -224,6 +248,9 @@ class Synchronisation(Hooks):
         absent = self.born[warps] & ~came[warps]
         for alive in (True, False):  # who is elsewhere is worse than who has left
             gone = absent & (self.machine.alive[warps] == alive)
+            if not alive:
+                gone &= self.passing[warps]
+                self.passing[warps] = False
             if not gone.any():
                 continue
             row, lane = (int(x) for x in np.argwhere(gone)[0])

@@ -22,7 +22,7 @@ from fragir.emulator.machine.lanes import LANES, Mask
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.patterns import AccessPattern, Spaces
 from fragir.emulator.machine.transfers import Copy, Transfer
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.memory import Arena
@@ -132,6 +132,9 @@ class Observer:
         "wait" is told of clusters only, before lanes wait. "release" comes after every arrival of
         its phase and names all lanes that waited.
         """
+
+    def on_wait(self, warp: int, mask: Bools) -> None:
+        """Lanes `mask` of a warp wait at a collective for others that have not come yet."""
 
     def on_mbarrier(
         self,

@@ -254,6 +254,8 @@ class Scheduler:
         key = machine.key
         for index in np.flatnonzero(incomplete):
             warp = warps[index]
+            for hook in machine.hooks:
+                hook.on_wait(int(warp), mask[index])
             key[warp] = np.where(mask[index], at | WAITING, key[warp])
             waiting = key[warp] == at | WAITING
             if int(needed[index]) & ~int((waiting * LANE_BITS).sum(dtype=np.uint32)) == 0:
@@ -283,9 +285,7 @@ class Scheduler:
                 rows[waiting] = at
         if not complete.any():
             return None
-        part = None if mask is None else mask[complete]
-        if part is not None and part.all():
-            part = None
+        part = None if mask is None or mask[complete].all() else mask[complete]
         return contiguous(warps[complete]), part
 
     def _divided(self, at: int, sel: Any, mask: Mask) -> bool:

@@ -66,6 +66,24 @@ def branches(program: Program) -> Branches:
     return found
 
 
+def leaves(program: Program, at: int) -> bool:
+    """Whether from a position there is nothing to do any more but to exit."""
+    seen = set[int]()
+    while at < len(program.code) and at not in seen:
+        seen.add(at)
+        placed = program.code[at]
+        ends = program.opcode(placed.ins).ends
+        if placed.ins.guard is not None or ends not in ("branch", "return", "exit"):
+            return False
+        if ends != "branch":
+            return True
+        to = targets(program, placed.ins, placed.scope)
+        if len(to) != 1:
+            return False
+        (at,) = to
+    return False
+
+
 def polling_edges(program: Program) -> set[int]:
     """Positions of backward branches whose loop polls, not counting the loops inside it."""
     edges: list[tuple[int, int]] = []
