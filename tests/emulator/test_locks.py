@@ -237,6 +237,11 @@ IDIOMS = {
         },
         ("no fence behind",),
     ),
+    "ticket, volatile loads": Idiom(  # threadFenceReduction of the CUDA samples
+        TICKET.replace("membar.gl;\nTAKEN", "TAKEN").replace("ld.global", "ld.volatile.global"),
+        [3] * 64,
+        {"no fence": ("membar.gl; bar.sync 0;", "bar.sync 0;"), "no barrier": ("bar.sync 0;", "")},
+    ),
     "look-back": Idiom(
         LOOK_BACK,
         [0, 1, 3, *[0] * 61],

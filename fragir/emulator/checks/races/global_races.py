@@ -253,6 +253,8 @@ class GlobalRaces:
         cluster = None if owner == self.places.owner_of[lane] else owner
         told = self.told.knows(lane, rec, cluster)
         stale = told is self.told.looked and how == WRITE and self._read_before(lane, position, rec)
+        if told is self.told.looked and how == WRITE and self.places.strengths[site]:
+            return  # a strong read is no L1 cache's: so last blocks read by volatile loads
         letter = None if told is None or stale else told.sentence
         if self.findings.said("global", "race", letter, site, other):
             return
