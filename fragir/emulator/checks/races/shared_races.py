@@ -38,9 +38,28 @@ from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
 from fragir.emulator.checks.races.undisputed import UndisputedShared
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.program.flow import branches, targets
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Copy
+    from fragir.emulator.program.program import Program
+
+
+def _lockstep(program: Program) -> set[int]:
+    """Sites of volatile loads that do not poll: they see what a lane of the same warp has written
+    only where the warp's lanes go together."""
+    edges = [
+        (to, at)
+        for at in branches(program).polling
+        for to in targets(program, program.code[at].ins, program.code[at].scope)
+    ]
+    return {
+        at
+        for at, placed in enumerate(program.code[: SITE_MASK + 1])
+        if "volatile" in placed.ins.opcode
+        and program.opcode(placed.ins).access == "load"
+        and not any(start <= at <= end for start, end in edges)
+    }
 
 
 class SharedRaces:
@@ -66,6 +85,7 @@ class SharedRaces:
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
         self._writing = np.array([row(p.ins).access != "load" for p in code])
         self._reading = np.array([row(p.ins).access in ("load", "atomic") for p in code])
+        self._lockstep = _lockstep(self.sites.program)
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
 
     # -- findings --------------------------------------------------------------------------------
@@ -103,6 +123,8 @@ class SharedRaces:
             return
         who = self.findings.who(lane, rec)
         text = f"nothing orders this after the {what} of the same bytes: {who}"
+        if rec & STRONG and site in self._lockstep:
+            text += "; lanes of a warp need not go together, and only bar.warp.sync orders them"
         text += "" if told is None else told.words
         self.findings.shared("race", site, other, lane, at, text, letter)
 
@@ -165,7 +187,8 @@ class SharedRaces:
 
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> None:
         shared, clocks = self.places, self.clocks
-        if strong or not self.strong_writes:
+        lockstep = strong and site in self._lockstep
+        if (strong or not self.strong_writes) and not lockstep:
             quick = self._undisputed if self.compiled is None else self.compiled
             if quick.read(site, group, size, strong):
                 return
@@ -176,7 +199,8 @@ class SharedRaces:
             places, who, where = self._spread(at, lanes, size)
             bad = clocks.unordered(who, recs)
             if strong:
-                bad &= recs & STRONG == 0
+                near = (recs & COLUMN_MASK) // LANES == who % clocks.lanes // LANES
+                bad &= (recs & STRONG == 0) | (near & lockstep)
             if bad.any() and self._unseen(bad, places, who, recs).any():
                 self.clash_each("write", site, bad, who, where, recs)
         if self.strong_writes and not strong:
