@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import prod
 
-from fragir.isa.build import container, scale_blocks
+from fragir.isa.build import container, lowered, scale_blocks
 from fragir.isa.elements import BITS
 from fragir.isa.model import Form
 from fragir.isa.registry import current, per_table
@@ -106,6 +106,11 @@ def wgmma_k(a: str) -> int:
 
 
 @per_table
+def emulated(a: str, target: str) -> bool:
+    """Whether ptxas makes mma of elements of A of conversions and a product of wider ones."""
+    return any(lowered((), form, target) == "emulated" for form in _forms(DENSE, a))
+
+
 def has_wgmma(a: str, target: str) -> bool:
     """Whether a target multiplies a type of A by warpgroups."""
     table = current()

@@ -14,7 +14,7 @@ from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.elements import BITS
-from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
+from fragir.isa.products import DENSE, emulated, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
 from fragir.passes.tiling.gemm_schedule import Schedule
@@ -70,6 +70,7 @@ def _schedule(
     if remark is None:
         consumers = product.consumers.value.data if product.consumers is not None else 1
         cluster = product.cluster.value.data if product.cluster is not None else 1
+    converted = not wgmma and emulated(element, target)  # operands need room beside the sums
     m, n, k = product.sizes()
     tile, promote, crowded = _attribute(product.tile, 3, "tile"), product.promotion(), False
     if tile is None:
@@ -92,7 +93,7 @@ def _schedule(
     if promote is not None:  # partial and whole ones
         sums *= 2
     m, n, k = tile
-    held = 2 * sums if crowded else sums
+    held = 2 * sums if crowded or converted else sums
     default = _default_warps([n, m, k] if turned else tile, element, held, wgmma)
     if wgmma and consumers > 1:
         default = [1, 1]

@@ -30,6 +30,8 @@ def program(element: str, result: str, tile: tuple[int, int, int], more: str = "
         ("f16", "f32", (48, 64, 32), "sm_80", 2),  # two warps beside each other
         ("f16", "f32", (128, 256, 64), "sm_90a", 8),
         ("f16", "f32", (192, 128, 64), "sm_90a", 12),  # three warpgroups
+        ("f8E4M3FN", "f32", (128, 128, 64), "sm_90", 8),  # operands are converted
+        ("f8E5M2", "f32", (128, 128, 64), "sm_100", 8),
     ],
 )
 def test_default_warps_keep_sums_in_registers(
@@ -40,6 +42,20 @@ def test_default_warps_keep_sums_in_registers(
     info = kernel.assembled.entries["f"]
     assert (info.spill_stores, info.spill_loads) == (0, 0)
     assert not any("spills" in words for words in kernel.notes)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("size", ["512", "?"])
+@pytest.mark.parametrize("turned", [("", ""), ("", " transposed"), (" transposed", " transposed")])
+def test_emulated_products_do_not_spill(target: str, size: str, turned: tuple[str, str]) -> None:
+    """mma of fp8 is made of conversions and mma of f16 there."""
+    a, c = (f"memref<{size}x{size}x{element}>" for element in ("f8E4M3FN", "f32"))
+    text = f"""func.func @f(%a: {a}, %b: {a}, %c: {c}) {{
+  frag.matmul %a{turned[0]}, %b{turned[1]} into %c : {a}, {a} into {c}
+  func.return
+}}"""
+    info = fragir.compile(text, target=target).assembled.entries["f"]
+    assert (info.spill_stores, info.spill_loads) == (0, 0)
 
 
 FEW = program("f16", "f32", (128, 256, 32), ", warps = array<i64: 2, 2>")
