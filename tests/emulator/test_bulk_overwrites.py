@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
+from fragir.emulator.report import Asynchrony
 
 KERNEL = """
 .version 8.6
@@ -37,7 +38,9 @@ def by(lane: int, *lines: str) -> str:
     return "\n".join((f"setp.ne.u32 %p, %t, {lane}; @%p bra {label};", *lines, f"{label}:"))
 
 
-def kinds(body: str, value: str = "%t", blocks: int = 1, asynchrony: str = "late") -> list[str]:
+def kinds(
+    body: str, value: str = "%t", blocks: int = 1, asynchrony: Asynchrony = "late"
+) -> list[str]:
     ptx = KERNEL.format(body=body, value=value)
     out = np.zeros(64, np.uint32)
     found = run(
@@ -63,7 +66,7 @@ ORDERED = {
 
 @pytest.mark.parametrize("asynchrony", ["late", "early", "random"])
 @pytest.mark.parametrize("name", RACES)
-def test_what_nothing_orders(name: str, asynchrony: str) -> None:
+def test_what_nothing_orders(name: str, asynchrony: Asynchrony) -> None:
     assert kinds(RACES[name], asynchrony=asynchrony) == ["error race"]
 
 
@@ -73,7 +76,7 @@ def test_what_is_ordered(name: str) -> None:
 
 
 @pytest.mark.parametrize("asynchrony", ["late", "early"])
-def test_the_same_bytes_are_no_race(asynchrony: str) -> None:
+def test_the_same_bytes_are_no_race(asynchrony: Asynchrony) -> None:
     """As where tiles overlap at an edge; of two blocks too."""
     assert kinds(RACES["one thread, no wait"], "5", asynchrony=asynchrony) == []
     assert kinds(by(0, FIRST, DONE), "5", blocks=2, asynchrony=asynchrony) == []

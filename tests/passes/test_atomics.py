@@ -280,7 +280,9 @@ def test_what_memory_held_is_told_to_all_that_hold_it(
     with fragir.kernel("tickets", warps=warps) as k:
         counters, held = (k.memory(name, fragir.s32, shape) for name in ("counters", "held"))
         at = (0,) * len(shape)
-        k.store(k.atomic("add", k.iota(0, shape) + 1, counters, at, old=True), held, at)
+        old = k.atomic("add", k.iota(0, shape) + 1, counters, at, old=True)
+        assert old is not None
+        k.store(old, held, at)
     given, found = np.arange(count, dtype="i4").reshape(shape), np.zeros(shape, "i4")
     before = given.copy()
     report = k.compile("sm_80")(given, found, on="emulator", check=True)

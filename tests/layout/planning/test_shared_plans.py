@@ -32,6 +32,7 @@ def test_random_pairs(seed: int) -> None:
 def test_what_one_ldmatrix_loads_is_side_by_side_in_a_large_fragment(case: Case) -> None:
     """Else ptxas copies a register for most of the 32 ldmatrix."""
     pair = pair_of(case.source, case.target, case.bits)
+    assert pair is not None
     plan = shared_plan(pair.source, pair.target, case.bits, Features(stmatrix=True))
     assert plan.counts["ldmatrix.x4.trans"] == 32
     assert not plan.after.steps
