@@ -166,12 +166,12 @@ BAD: dict[str, tuple[str, str, str]] = {
         "m16n8k15",
     ),
     "a tile no instruction divides": (
-        "func.func @f(%a: !frag.tile<15x16xf16>, %b: !frag.tile<16x8xf16>,\n"
-        "             %c: !frag.tile<15x8xf32>) {\n"
-        "  %d = frag.mma %a, %b, %c : !frag.tile<15x16xf16>, !frag.tile<16x8xf16>,"
-        " !frag.tile<15x8xf32> -> !frag.tile<15x8xf32>" + TAIL,
+        "func.func @f(%a: !frag.tile<15x32xi4>, %b: !frag.tile<32x8xi4>,\n"
+        "             %c: !frag.tile<15x8xi32>) {\n"
+        "  %d = frag.mma %a, %b, %c : !frag.tile<15x32xi4>, !frag.tile<32x8xi4>,"
+        " !frag.tile<15x8xi32> -> !frag.tile<15x8xi32>" + TAIL,
         ":3:3",
-        "15x8x16",
+        "15x8x32",
     ),
     "f16 into an f64 mma": (
         "func.func @f(%a: !frag.tile<8x4xf16>, %b: !frag.tile<4x8xf64>,\n"
@@ -181,12 +181,11 @@ BAD: dict[str, tuple[str, str, str]] = {
         ":3:3",
         "no instruction multiplies f16 by f64",
     ),
-    "a missing layout": (
-        "func.func @f(%a: memref<5x7xf16>, %c: memref<5x7xf16>) {\n"
-        "  %t = frag.load %a[0, 0] : memref<5x7xf16> -> !frag.tile<5x7xf16>\n"
+    "a tile as an argument": (
+        "func.func @f(%t: !frag.tile<5x7xf16>, %c: memref<5x7xf16>) {\n"
         "  frag.store %t, %c[0, 0] : !frag.tile<5x7xf16>, memref<5x7xf16>" + TAIL,
-        "",
-        "layout",
+        ":1:1",
+        "takes memrefs",
     ),
     "a wrong operand": (
         HEAD + "  %t = frag.load %s[0, 0] : f32 -> !frag.tile<16x16xf16>" + TAIL,
