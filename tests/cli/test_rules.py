@@ -61,7 +61,6 @@ def test_version(fragir: Fragir) -> None:
         (["--nonsense"], "--nonsense"),
         (["doctor", "--nonsense"], "--nonsense"),
         (["assemble"], "Missing argument"),
-        (["assemble", "k.ptx"], "--target"),
         (["emulate", "k.ptx", "--grid", "1,0"], "has a 0"),
         (["emulate", "k.ptx", "--grid", "1,2,3,4"], "X[,Y[,Z]]"),
         (["emulate", "k.ptx", "--block", "-1"], "X[,Y[,Z]]"),
