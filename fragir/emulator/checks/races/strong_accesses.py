@@ -171,7 +171,7 @@ class StrongAccesses:
 
     def arrive(self, lanes: I64) -> None:
         """Lanes come to a barrier: they will tell what they have heard."""
-        for lane in self.fresh.intersection(lanes.tolist()) if self.fresh else ():
+        for lane in sorted(self.fresh.intersection(lanes.tolist())) if self.fresh else ():
             self.fresh.discard(lane)
             for heard in self.heard.get(lane, {}).values():
                 self.told.looked.acquire(heard.vector, heard.known, np.array([lane]))
