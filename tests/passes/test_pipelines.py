@@ -72,6 +72,16 @@ def test_rows_that_no_tensor_map_can_say(words: str) -> None:
     assert check(config) == []
 
 
+@pytest.mark.parametrize(("words", "turned"), [("roles", False), ("roles", True), ("", True)])
+def test_groups_that_begin_where_no_box_does(words: str, turned: bool) -> None:
+    """Rows that lie side by side are copied by threads: a group begins at any of them."""
+    config = Config("sm_90a", words, "f16", (turned, False), "none", (80, 64, 64), False)
+    config = config._replace(groups=True)
+    kernel = fragir.compile(text_of(config), target="sm_90a")
+    assert any("A is not copied by TMA" in note for note in kernel.notes) == bool(turned and words)
+    assert check(config) == []
+
+
 def test_a_machine_without_tensor_maps() -> None:
     config = Config(
         "sm_80", "roles, consumers = 2 : i64", "f16", (False, False), "none", (64, 64, 32), True

@@ -88,17 +88,7 @@ def name(case: Config) -> str:
     return " ".join(words) + " groups" * case.groups
 
 
-# Scales come by TMA from a group's first row on, and the copy engine wants boxes to begin at
-# multiples of 16 bytes (docs/copy-engine.md): the emulator stops at those of other rows.
-BY_ANY_ROW = {"sm_90a roles rows  y groups", "sm_120a roles, consumers = 2 : i64 lines   groups"}
-
-
-def marked(case: Config) -> Any:
-    wrong = pytest.mark.xfail(strict=True, reason="scales of groups begin at any row")
-    return pytest.param(case, marks=[wrong] if name(case) in BY_ANY_ROW else [], id=name(case))
-
-
-@pytest.mark.parametrize("case", [marked(case) for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=name)
 def test_products(case: Config) -> None:
     """Exact, silent in every check under three schedules, and nothing that ptxas says."""
     assert check(case) == []
