@@ -5,7 +5,8 @@ Its name is a hash of everything it depends on: the PTX, the target, the version
 or the cubin, the options and the version of nvdisasm. Writing is
 atomic, so several processes may share the cache. A digest covers the whole entry, its name too:
 what is damaged, edited, or no file counts as absent. When the files together pass the limit, those
-used longest ago go first.
+used longest ago go first. Thousands of files take as long to count as ptxas to start, so a store
+counts them with a chance: about once for each 128th of the limit that is stored.
 
     FRAGIR_CACHE        the folder; `off` switches the cache off
     FRAGIR_CACHE_SIZE   the limit in MiB, 256 unless set; 0 switches the cache off
@@ -37,6 +38,11 @@ FORMAT = 2
 
 SUFFIX = ".cubin+log"
 _PART = ".part"
+_COUNTS = 128
+"""How often files are counted while as much is stored as the limit lets stay."""
+_ROOM = 16
+"""The part of the limit that is left free then: what is stored till the next time fits there but
+for one time in `exp(128 / 16)`."""
 _ABANDONED = 3600
 """Seconds after which a file half written belongs to a process that is gone."""
 
@@ -178,7 +184,7 @@ def store(name: str, cubin: bytes, log: str) -> None:
         except BaseException:  # a signal, too
             os.unlink(temporary)
             raise
-        _shrink(place)
+        _shrink(place, len(data))
 
 
 def state() -> CacheState:
@@ -216,10 +222,16 @@ def _deleted(path: Path) -> bool:
     return False
 
 
-def _shrink(place: Path) -> None:
-    """Deletes entries until they fit, and what other processes left half written."""
+def _shrink(place: Path, stored: int) -> None:
+    """Deletes entries until they fit, and what other processes left half written; with a chance in
+    proportion to the bytes that were stored."""
+    chance = _COUNTS * stored / limit()
+    if chance < int.from_bytes(os.urandom(4), "big") / (1 << 32):
+        return
     files = _files(place)
     over = sum(size for _, size, _ in files) - limit()
+    if chance < 1 and over > -limit() // _ROOM:
+        over += limit() // _ROOM
     for _, size, path in files:
         if over <= 0:
             break

@@ -170,14 +170,37 @@ def test_what_is_in_the_way_does_not_stop_the_shrinking(
     assert cubins.state().size <= 1 << 20
 
 
-def test_half_written_files_of_dead_processes_go(cache_folder: Path) -> None:
+def test_half_written_files_of_dead_processes_go(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAGIR_CACHE_SIZE", "1")
     cache_folder.mkdir()
     old, new = cache_folder / "old.part", cache_folder / "new.part"
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (1000, 1000))
-    cubins.store("a", b"cubin", LOG)
+    cubins.store("a", bytes(10_000), LOG)
     assert [path.name for path in stored(cache_folder)] == [f"a{cubins.SUFFIX}", "new.part"]
+
+
+def test_files_are_counted_now_and_then(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with every small entry, and often enough that the limit holds."""
+    monkeypatch.setenv("FRAGIR_CACHE_SIZE", "1")
+    counted: list[Path] = []
+    files = cubins._files
+
+    def counting(place: Path, suffix: str = cubins.SUFFIX) -> list[tuple[int, int, Path]]:
+        counted.append(place)
+        return files(place, suffix)
+
+    monkeypatch.setattr(cubins, "_files", counting)
+    for number in range(300):
+        cubins.store(str(number), bytes(4000), LOG)
+    times = len(counted) // 2  # entries, and what is half written
+    assert 90 < times < 210  # each with a chance of 128 * 4000 / 1 MiB: 150, give or take 9
+    assert cubins.state().size <= 1 << 20
 
 
 def test_limit_drops_what_was_used_longest_ago(
