@@ -45,7 +45,7 @@ from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.lanes import LaneOperations
 from fragir.builder.matrices import MatrixOperations
-from fragir.builder.places import describe, error_at, fail, place
+from fragir.builder.places import describe, error_at, fail, place, place_of
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
 from fragir.builder.roles import RoleOperations
@@ -114,6 +114,9 @@ class KernelBuilder(
     ) -> None:
         if kind is not None:
             self.trace.scopes.clear()
+            where = place_of(traceback)
+            if isinstance(error, diagnostics.VerifyException) and where is not None:
+                raise error_at(where, diagnostics.message_of(error)) from error
             return
         self.trace.insert(func.ReturnOp(), location=self._location)
         entry = self.trace.block

@@ -8,7 +8,7 @@ import os
 import sys
 from itertools import islice
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
@@ -68,6 +68,21 @@ def place() -> LocationAttr:
     """File, line and column of the expression that the user's program is at."""
     frame = _frame()
     return UnknownLoc() if frame is None else _code(frame).location(frame.f_lasti)
+
+
+def place_of(traceback: TracebackType | None) -> LocationAttr | None:
+    """Where the user's program had called this package when an exception came out of it; None
+    where the exception is of other code.
+    """
+    caller: TracebackType | None = None
+    found: TracebackType | None = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+            found = caller
+        else:
+            caller = traceback
+        traceback = traceback.tb_next
+    return None if found is None else _code(found.tb_frame).location(found.tb_lasti)
 
 
 def target() -> str | None:

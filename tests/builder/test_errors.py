@@ -51,6 +51,8 @@ CASES = [
         "11:5",
         "<tile 16x8 of f32>: f32 is not combined by and; it is by add, mul",
     ),
+    ("z.broadcast(0, 1024)", "11:5", "a tile of 1024x16x8: it takes 131072 registers, a block has"),
+    ("k.exp(z.broadcast(2, 1024))", "11:11", "a tile of 16x8x1024: it takes 131072 registers"),
     (
         "z.cast(e4m3).max(0)",
         "11:5",
