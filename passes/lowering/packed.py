@@ -69,6 +69,12 @@ class PackedAccess:
         if transposed:
             last = len(tile.shape) - 1
             dim = {last: last - 1, last - 1: last}.get(dim, dim)
+        if tile.shape[dim] * memory.bits % 8:
+            raise FragirError(
+                f"{tile.shape[dim]} elements of {tile.element_type} in a row of the tile end within "
+                "a byte",
+                hint="take a tile that ends with a byte; `masked` where memory has no more",
+            )
         held, self._order = _held(tile, dim, 8 // memory.bits)
         bits = 16 if _by_halves(ar, memory, along, indices, tile, held, dim) else 8
         per = bits // memory.bits

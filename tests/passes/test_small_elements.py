@@ -219,3 +219,29 @@ def test_sparse_products_have_no_operation_yet() -> None:
     """
     with pytest.raises(FragirError, match="takes more than a, b and c"):
         fragir.compile(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "shape", "element"),
+    [
+        ("load", "33x7", "ui4"),
+        ("load", "2x3x4x5", "i4"),
+        ("load", "4x12", "ui1"),
+        ("store", "33x7", "i4"),
+    ],
+)
+def test_a_tile_that_ends_within_a_byte(word: str, shape: str, element: str) -> None:
+    """Its rows are told, not the layout that nobody wrote."""
+    *leading, columns = shape.split("x")
+    tile, memory = f"!frag.tile<{shape}x{element}>", f"memref<{'x'.join(leading)}x16x{element}>"
+    at = ", ".join("0" for _ in shape.split("x"))
+    lines = [f"%t = frag.load %a[{at}] : {memory} -> {tile}"]
+    if word == "store":
+        lines = [
+            f"%z = arith.constant 0 : {element}",
+            f"%t = frag.fill %z : {tile}",
+            f"frag.store %t, %a[{at}] : {tile}, {memory}",
+        ]
+    text = "\n".join((f"func.func @f(%a: {memory}) {{", *lines, "func.return }"))
+    with pytest.raises(FragirError, match=f"frag.{word}: {columns} elements of {element} in a row"):
+        fragir.compile(text, target="sm_80")
