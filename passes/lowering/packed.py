@@ -71,8 +71,8 @@ class PackedAccess:
             dim = {last: last - 1, last - 1: last}.get(dim, dim)
         if tile.shape[dim] * memory.bits % 8:
             raise FragirError(
-                f"{tile.shape[dim]} elements of {tile.element_type} in a row of the tile end within "
-                "a byte",
+                f"{tile.shape[dim]} elements of {tile.element_type} in a row of the tile end "
+                "within a byte",
                 hint="take a tile that ends with a byte; `masked` where memory has no more",
             )
         held, self._order = _held(tile, dim, 8 // memory.bits)
