@@ -17,6 +17,7 @@ from fragir.signature import Argument
 if TYPE_CHECKING:
     from fragir.dialects.frag import GridAttr
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
+    from fragir.emulator import Report
     from fragir.passes.writer.origins import LineOrigin
     from fragir.toolchain.ptxas import Assembled
 
@@ -363,18 +364,35 @@ class Kernel:
                         f"{argument.name} lies on a GPU, the emulator runs on the host",
                         hint='copy it to the host, or run with on="gpu"',
                     )
-            report = emulator.run(
-                self.ptx,
-                self.name,
-                grid=blocks,
-                block=threads,
-                arguments=parameters,
-                shared=memory,
-                cluster=cluster,
-                **options,
-            )
+            try:
+                report = emulator.run(
+                    self.ptx,
+                    self.name,
+                    grid=blocks,
+                    block=threads,
+                    arguments=parameters,
+                    shared=memory,
+                    cluster=cluster,
+                    **options,
+                )
+            except emulator.EmulationError as error:
+                self._place_findings(error.report)
+                raise
+            self._place_findings(report)
         borrowed.give_back()
         return report
+
+    def _place_findings(self, report: Report | None) -> None:
+        """Of a statement, whose instructions are many, one finding of a kind is enough."""
+        if report is None or not (report.findings or report.remarks):
+            return
+        from fragir.emulator.report import placed
+        from fragir.lowering_notes import origin_of
+
+        report.findings, report.remarks = (
+            placed(found, lambda line: str(origin_of(line, self.origins) or ""))
+            for found in (report.findings, report.remarks)
+        )
 
 
 def _bytes_of(value: object, argument: Argument) -> object:

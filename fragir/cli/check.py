@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,13 +29,15 @@ from fragir.cli.launch import (
     load,
     print_notes,
     read_module,
+    stopped,
+    whole,
 )
 from fragir.cli.limit import Budget
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.cli.argument_files import Loaded
-    from fragir.emulator import EmulationError, FragmentUse
+    from fragir.emulator import Finding, FragmentUse
     from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx import Module
 
@@ -110,16 +112,17 @@ def main(
     uses: list[FragmentUse] | None = [] if fragments else None
     checks = [imported(text, "--with takes MODULE:CLASS") for text in further]
     findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
-    remarks += _judged_by_ptxas(launch, module, performance)
+    remarks = remarks + _judged_by_ptxas(launch, module, performance)
     if performance:
-        findings += remarks
+        findings = findings + remarks
     elif remarks:
         number = f"{len(remarks)} remark{'s' if len(remarks) > 1 else ''}"
         note(f"{number} on performance; --performance lists them")
     counting = {"error", *(["letter"] if strict else ()), *(["remark"] if performance else ())}
-    exit_code = FINDING if any(f["severity"] in counting for f in findings) else None
+    exit_code = FINDING if any(f.severity in counting for f in findings) else None
     if as_json:
-        document = {"findings": findings, "instructions": instructions}
+        found = list(map(finding_json, findings))
+        document: dict[str, Any] = {"findings": found, "instructions": instructions}
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)
@@ -127,7 +130,7 @@ def main(
     if uses:
         print_table(_FRAGMENT_COLUMNS, [_fragment_row(use) for use in uses])
     if findings:
-        print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+        print_table(FINDING_COLUMNS, [finding_row(finding_json(finding)) for finding in findings])
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
     if not strict and findings and exit_code is None:
@@ -161,21 +164,22 @@ def examine(
     seeds: int,
     uses: list[FragmentUse] | None = None,
     checks: Sequence[MakesCheck] = (),
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+) -> tuple[list[Finding], list[Finding], int]:
     """The findings of all runs, each once, remarks, and the warp instructions of the first.
 
     `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours.
     """
     from fragir.emulator import EmulationError
+    from fragir.emulator.report import gathered
 
-    findings: dict[tuple[Any, ...], dict[str, Any]] = {}
-    remarks: list[dict[str, Any]] = []
+    runs: list[list[Finding]] = []
+    remarks: list[Finding] = []
     instructions, first = 0, None
     budget = Budget(launch.limit)
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(schedules(seeds)):
             if budget.spent:
-                findings.setdefault(("limit",), _out_of_time(launch, index, seeds + 2))
+                runs.append([_out_of_time(launch, index, seeds + 2)])
                 break
             progress.say(f"checking, run {index + 1} of {seeds + 2}")
             values = arguments.values()
@@ -195,33 +199,22 @@ def examine(
             except EmulationError as error:
                 if error.report is None:
                     raise  # the launch is wrong, not the kernel
-                found = [(f.subject, finding_json(f)) for f in error.report.findings]
-                found.append(("", stopped(error)))
+                found = [*error.report.findings, stopped(error)]
                 instructions = instructions or error.report.statistics.total
             else:
-                found = [(f.subject, finding_json(f)) for f in result.findings]
+                found = result.findings
                 if index == 0:
                     print_notes(result)
                 if uses is not None:
                     uses += result.fragments
-                remarks = remarks or [finding_json(remark) for remark in result.remarks]
+                remarks = remarks or result.remarks
                 if first is None:
                     instructions, first = result.statistics.total, arguments.results(values)
                 elif first != (results := arguments.results(values)):
-                    found.append(("", _depends(launch, first, results, schedule, asynchrony)))
-            for subject, finding in found:
-                if finding["kind"] == "limit":  # where it stands then is chance
-                    findings.setdefault(("limit",), finding)
-                    continue
-                key = (*(finding[k] for k in ("kind", "file", "line", "col")), subject)
-                if findings.setdefault(key, finding)["severity"] == "letter":
-                    findings[key] = finding  # one run may show that it is worse
+                    found = [*found, _depends(launch, first, results, schedule, asynchrony)]
+            runs.append(found)
             progress((index + 1) / (seeds + 2))
-    #: Pairs of instructions, of which some run has shown worse than a letter.
-    worse = {key[1:] for key, finding in findings.items() if finding["severity"] == "error"}
-    pairs = {key: finding["severity"] == "letter" and key[-1] for key, finding in findings.items()}
-    kept = [f for k, f in findings.items() if not pairs[k] or k[1:] not in worse]
-    return kept, remarks, instructions
+    return gathered(*runs), remarks, instructions
 
 
 def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
@@ -232,24 +225,9 @@ def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
         yield seed, "random"
 
 
-def _out_of_time(launch: LaunchOptions, done: int, wanted: int) -> dict[str, Any]:
+def _out_of_time(launch: LaunchOptions, done: int, wanted: int) -> Finding:
     message = f"{done} of {wanted} runs were done in {launch.limit[1]:g} seconds, the limit"
-    return _whole_file(launch, "limit", message)
-
-
-def stopped(error: EmulationError) -> dict[str, Any]:
-    """What stops a run; a deadlock has no line: many lanes wait in many places."""
-    return {
-        "kind": error.kind,
-        "message": error.sentence,
-        "file": error.file,
-        "line": error.line,
-        "col": error.col,
-        "warp": error.warp,
-        "lane": error.lane,
-        "address": error.address,
-        "severity": "error",
-    }
+    return whole("limit", message, launch.ptx)
 
 
 def _depends(
@@ -258,14 +236,14 @@ def _depends(
     other: dict[str, bytes],
     schedule: int | None,
     asynchrony: Asynchrony,
-) -> dict[str, Any]:
+) -> Finding:
     names = ", ".join(name for name in first | other if first.get(name) != other.get(name))
     way = f"schedule {schedule}, " if schedule is not None else ""
     message = f"{names} differs between the regular schedule and {way}async {asynchrony}"
-    return _whole_file(launch, DEPENDS, message)
+    return whole(DEPENDS, message, launch.ptx)
 
 
-def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[dict[str, Any]]:
+def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[Finding]:
     """What ptxas did to the schedule. It is asked where there are wgmma, or `every` time."""
     from fragir.toolchain.find import PTXAS, find
     from fragir.toolchain.ptxas import assemble, own_target
@@ -282,26 +260,11 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
     except FragirError as error:
         note(f"not judged by ptxas: {error.sentence}")
         return []
-    found: list[dict[str, Any]] = []
+    found: list[Finding] = []
     for verdict in verdicts:
         line = verdict.line
         if verdict.kind == "spill" and verdict.function is not None:
             line = most_spilled(text, target, verdict.function)
-        finding = _whole_file(launch, verdict.kind, str(verdict))
-        found.append({**finding, "line": line, "severity": "remark"})
+        finding = whole(verdict.kind, str(verdict), launch.ptx, "remark")
+        found.append(replace(finding, line=line))
     return found
-
-
-def _whole_file(launch: LaunchOptions, kind: str, message: str) -> dict[str, Any]:
-    """A finding without a line."""
-    return {
-        "kind": kind,
-        "message": message,
-        "file": launch.ptx,
-        "line": None,
-        "col": None,
-        "warp": None,
-        "lane": None,
-        "address": None,
-        "severity": "error",
-    }

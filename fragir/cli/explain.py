@@ -240,7 +240,7 @@ class _Run(NamedTuple):
         from fragir.cli.arguments import read_arguments
         from fragir.cli.check import examine
         from fragir.cli.launch import LaunchOptions
-        from fragir.emulator import Finding, FragmentUse
+        from fragir.emulator import FragmentUse
         from fragir.explain import Ran
         from fragir.explain.shown_values import shown_value
         from fragir.ptx import parse
@@ -284,8 +284,7 @@ class _Run(NamedTuple):
         if not self.checks:
             return told
         uses: list[FragmentUse] = []
-        found, _, _ = examine(launch, parse(self.text, self.name), loaded, 0, uses)
-        findings = [Finding(**one) for one in found]
+        findings, _, _ = examine(launch, parse(self.text, self.name), loaded, 0, uses)
         return told._replace(how=f"{told.how}, every check on", findings=findings, fragments=uses)
 
     @property
@@ -296,9 +295,8 @@ class _Run(NamedTuple):
 
 def _findings_of(error: Any) -> list[Any]:
     """The findings before a run was stopped, and what stopped it."""
-    from fragir.emulator import Finding
+    from fragir.cli.launch import stopped
 
     if error.report is None:
         raise error  # the launch is wrong, not the program
-    places = error.file, error.line, error.col, error.warp, error.lane, error.address
-    return [*error.report.findings, Finding(error.kind, error.sentence, *places)]
+    return [*error.report.findings, stopped(error)]

@@ -19,7 +19,7 @@ from fragir.cli.variables import variable_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.emulator import Report
+    from fragir.emulator import EmulationError, Finding, Report, Severity
     from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx import Module
 
@@ -204,11 +204,27 @@ def load(launch: LaunchOptions) -> Loaded:
     return Loaded(launch.args, launch.variables)
 
 
-def finding_json(finding: Any) -> dict[str, Any]:
+def finding_json(finding: Finding) -> dict[str, Any]:
     """A finding of the emulator as the document of `check` shows it."""
     document = asdict(finding)
-    del document["subject"]
+    for inner in ("subject", "other", "places"):
+        del document[inner]
     return document
+
+
+def whole(kind: str, message: str, file: str | None, severity: Severity = "error") -> Finding:
+    """A finding without a line."""
+    from fragir.emulator import Finding
+
+    return Finding(kind, message, file, severity=severity)
+
+
+def stopped(error: EmulationError) -> Finding:
+    """What stops a run; a deadlock has no line: many lanes wait in many places."""
+    from fragir.emulator import Finding
+
+    places = error.file, error.line, error.col, error.warp, error.lane, error.address
+    return Finding(error.kind, error.sentence, *places)
 
 
 FINDING_COLUMNS = ("severity", "kind", "place", "warp", "lane", "address", "message")
@@ -224,5 +240,5 @@ def finding_row(finding: dict[str, Any]) -> list[str]:
         "" if finding["warp"] is None else str(finding["warp"]),
         "" if finding["lane"] is None else str(finding["lane"]),
         "" if address is None else f"{address:#x}",
-        finding["message"],
+        finding["message"] + (f" ({finding['count']} times)" if finding["count"] > 1 else ""),
     ]

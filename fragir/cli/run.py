@@ -233,7 +233,7 @@ def main(
     ):
         if place == "gpu" and asked:
             raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
-    trial.resident, trial.checked = resident, check
+    trial.resident = resident
     if passes is not None:
         from fragir import pipeline
 

@@ -41,7 +41,6 @@ class Trial:
     jobs: int | None = None
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
-    checked: bool = False
     """Whether every check is to look at it."""
     resident: int | None = None
     """Blocks that run at once, where not those that the kernel says."""
@@ -87,7 +86,6 @@ class Trial:
                     entry=self.entry,
                     passes=self.passes,
                     filename=self.file,
-                    lines=self.checked,
                 )
         except FragirError as error:
             error.file = error.file or self.file

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from fragir.errors import FragirError, shortened
@@ -20,6 +21,9 @@ class Finding:
     `kind` is one of `KINDS`; line and col are places in the PTX (1-based). `subject`: what of the
     instruction it is about (a register, an operand, the other line of a race), for telling apart
     findings at one place. `severity`: see `Severity`; remarks are in `Report.remarks`.
+    `other`: line and col of the other access, where it is about two. `count`: how many
+    findings of this cause it stands for, as their first (`gathered`). `places`: of the program that
+    the PTX was made of, its statement and the other access's, as FILE:LINE:COL (compiled kernels).
     """
 
     kind: str
@@ -32,10 +36,79 @@ class Finding:
     address: int | None = None
     subject: str = ""
     severity: Severity = "error"
+    other: tuple[int | None, int | None] | None = None
+    count: int = 1
+    places: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
-        return shortened(f"<{self.severity} {self.kind} at {place or 'no line'}: {self.message}>")
+        place = (*self.places, place or "no line")[0]
+        times = f", {self.count} times" if self.count > 1 else ""
+        return shortened(f"<{self.severity} {self.kind} at {place}{times}: {self.message}>")
+
+    @property
+    def statements(self) -> tuple[object, ...]:
+        """The statement that it is about, of races both, by which a cause is told apart."""
+        if self.places:
+            return self.places
+        if self.other is not None:
+            return (self.line, self.col), self.other
+        return self.file, self.line, self.col, self.subject
+
+
+def gathered(*runs: Iterable[Finding]) -> list[Finding]:
+    """The findings of one kind at the same statements as one, which is the first of the gravest.
+
+    Those of one run are counted together; of several runs, which find the same, the largest count
+    is kept. Which of two accesses comes first depends on the schedule, so that they are one pair.
+    Where there is an error to tell of two accesses, no letter is kept.
+    """
+    found: dict[tuple[object, ...], Finding] = {}
+    both: set[tuple[object, ...]] = set()
+    for run in runs:
+        counts = Counter[tuple[object, ...]]()
+        for one in run:
+            # Operands are wrong each for its own reason; where a run stood at its limit is chance.
+            at = () if one.kind == "limit" else one.statements
+            pair = at if one.other is None else frozenset(at)
+            key = one.kind, pair, one.kind == "fragment" and one.subject
+            counts[key] += one.count
+            known = found.setdefault(key, one)
+            if known.statements != one.statements and one.other is not None:
+                both.add(key)
+            graver = one if (known.severity, one.severity) == ("letter", "error") else known
+            found[key] = replace(graver, count=max(counts[key], known.count))
+    for key in both:
+        found[key] = replace(found[key], message=_both_ways(found[key].message))
+    worse = {one.statements for one in found.values() if one.severity == "error"}
+    return [
+        one
+        for one in found.values()
+        if one.severity != "letter" or one.other is None or one.statements not in worse
+    ]
+
+
+_BOTH_WAYS = "; so it is the other way round"
+
+
+def _both_ways(message: str) -> str:
+    return message if _BOTH_WAYS in message else message + _BOTH_WAYS
+
+
+def placed(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Finding]:
+    """Findings of a compiled kernel by the statements of its program, gathered.
+
+    `places`: where a line of the PTX comes from, FILE:LINE:COL, or "".
+    """
+    found: list[Finding] = []
+    for one in findings:
+        lines = [one.line, *([] if one.other is None else [one.other[0]])]
+        at = tuple(places(line) for line in lines if line is not None)
+        if len(at) == len(lines) and all(at):
+            other = f"; line {lines[1]} is of {at[1]}" if len(at) > 1 else ""
+            one = replace(one, places=at, message=one.message + other)
+        found.append(one)
+    return gathered(found)
 
 
 #: kind -> what it means.

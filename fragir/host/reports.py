@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fragir.emulator import Report
+from fragir.emulator.report import gathered
 
 
 def joined(reports: Sequence[Report]) -> Report:
-    """All findings, remarks, notes and texts in order; instructions counted together."""
+    """All findings, remarks, notes and texts in order; instructions counted together.
+
+    A statement that several launches come to has one finding of a kind.
+    """
     whole = Report()
     for report in reports:
         whole.findings += report.findings
@@ -17,4 +21,6 @@ def joined(reports: Sequence[Report]) -> Report:
         whole.printed += report.printed
         whole.notes += [note for note in report.notes if note not in whole.notes]
         whole.statistics.add(report.statistics)
+    known = [one for one in whole.findings if one.places]  # other lines are of several texts
+    whole.findings = gathered(known) + [one for one in whole.findings if not one.places]
     return whole

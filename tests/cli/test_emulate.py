@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from fragir.cli import check
 from fragir.cli.check import KINDS as OWN_KINDS
-from fragir.emulator import KINDS
+from fragir.emulator import KINDS, Finding, Report
 from fragir.emulator.numbers.types import OOB_NAN
 
 Fragir = Callable[..., Any]
@@ -539,3 +540,23 @@ def test_statistics(fragir: Fragir, store: Path, zeros: Path) -> None:
     document = json.loads(fragir(*run, "--check", "--json").out)
     assert document["conflicts"] == {"sectors": 4, "sectors_needed": 4}
     assert json.loads(fragir(*run, "--json").out)["conflicts"] == {}
+
+
+def test_a_pair_is_told_once_with_the_worst(
+    fragir: Fragir, store: Path, zeros: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A letter of two accesses of which another schedule has an error goes; any other stays."""
+    letter = Finding("proxy-fence", "no fence", "k.ptx", 9, 5, severity="letter", other=(7, 5))
+    another = Finding("proxy-fence", "no fence", "k.ptx", 9, 5, severity="letter", other=(6, 5))
+    race = Finding("race", "no order", "k.ptx", 9, 5, other=(7, 5))
+    turned = Finding("race", "no order", "k.ptx", 7, 5, other=(9, 5))
+    runs = iter([[letter, another], [race, letter], [race, race], [turned]])
+
+    def emulate(*_: Any, **__: Any) -> Report:
+        return Report(findings=next(runs))
+
+    monkeypatch.setattr(check, "emulate", emulate)
+    result = fragir("check", "store.ptx", "--arg", "out:out.npy", "--arg", "u32:5", "--json")
+    assert result.code == 1
+    found = json.loads(result.out)["findings"]
+    assert [(one["kind"], one["count"]) for one in found] == [("proxy-fence", 1), ("race", 2)]

@@ -126,6 +126,7 @@ class Hooks(Observer):
         address: int | None = None,
         subject: str = "",
         severity: Severity | None = None,
+        other: tuple[int | None, int | None] | None = None,
     ) -> Finding:
         """Add a finding at a place in the PTX: a remark or an error by its kind, or a letter."""
         where = program.error("", at)
@@ -147,6 +148,7 @@ class Hooks(Observer):
             address,
             subject,
             severity,
+            other,
         )
         (report.remarks if severity == "remark" else report.findings).append(finding)
         return finding

@@ -36,7 +36,7 @@ from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
 from fragir.emulator.program.results import misused
-from fragir.emulator.report import Asynchrony, EmulationError, Report
+from fragir.emulator.report import Asynchrony, EmulationError, Report, gathered
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
@@ -153,6 +153,8 @@ def run(
     except EmulationError as error:
         error.report = launch.report
         raise
+    finally:
+        launch.report.findings = gathered(launch.report.findings)
     launch.report.statistics.seconds = time.perf_counter() - started
     if not checks:  # those of a user may keep it
         PROGRAMS.give(launch.program, entry)

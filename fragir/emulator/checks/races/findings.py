@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
     from fragir.emulator.report import Finding
+    from fragir.ptx.tree import Instruction
 
 
 class Findings:
@@ -100,6 +101,7 @@ class Findings:
             address=address,
             subject=f"{other}",
             severity=None if letter is None else "letter",
+            other=self._place_of(other),
         )
         letters = self._letters.setdefault((space, site, other), [])
         if letter is not None and letters is not None:
@@ -111,11 +113,17 @@ class Findings:
 
     # -- who it was --------------------------------------------------------------------------------
 
+    def _instruction(self, site: int) -> Instruction:
+        return self.program.code[min(site, len(self.program.code) - 1)].ins
+
+    def _place_of(self, site: int) -> tuple[int | None, int | None]:
+        where = self.program.error("", self._instruction(site).at)
+        return where.line, where.col
+
     def what_at(self, rec: int) -> str:
         """The instruction of a record."""
         site: int = site_of(rec)
-        ins = self.program.code[min(site, len(self.program.code) - 1)].ins
-        return f"{ins.mnemonic} of line {self.program.error('', ins.at).line}"
+        return f"{self._instruction(site).mnemonic} of line {self._place_of(site)[0]}"
 
     def who(self, lane: int, rec: int) -> str:
         """The instruction and the lane of a record of the cluster of `lane`."""
