@@ -56,12 +56,16 @@ class Finding:
         return self.file, self.line, self.col, self.subject
 
 
-def gathered(*runs: Iterable[Finding]) -> list[Finding]:
+BOTH_WAYS = "; so it is the other way round"
+
+
+def gathered(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
     """The findings of one kind at the same statements as one, which is the first of the gravest.
 
     Those of one run are counted together; of several runs, which find the same, the largest count
-    is kept. Which of two accesses comes first depends on the schedule, so that they are one pair.
-    Where there is an error to tell of two accesses, no letter is kept.
+    is kept. Which of two accesses comes first depends on the schedule, so that they are one pair,
+    unless `ordered`: of one regular run both orders tell of two barriers that a loop lacks. Where
+    there is an error to tell of two accesses, no letter is kept.
     """
     found: dict[tuple[object, ...], Finding] = {}
     both: set[tuple[object, ...]] = set()
@@ -70,29 +74,24 @@ def gathered(*runs: Iterable[Finding]) -> list[Finding]:
         for one in run:
             # Operands are wrong each for its own reason; where a run stood at its limit is chance.
             at = () if one.kind == "limit" else one.statements
-            pair = at if one.other is None else frozenset(at)
+            pair = at if ordered or one.other is None else frozenset(at)
             key = one.kind, pair, one.kind == "fragment" and one.subject
             counts[key] += one.count
             known = found.setdefault(key, one)
-            if known.statements != one.statements and one.other is not None:
+            if pair != at and known.statements != one.statements:
                 both.add(key)
             graver = one if (known.severity, one.severity) == ("letter", "error") else known
             found[key] = replace(graver, count=max(counts[key], known.count))
     for key in both:
-        found[key] = replace(found[key], message=_both_ways(found[key].message))
+        message = found[key].message
+        if BOTH_WAYS not in message:
+            found[key] = replace(found[key], message=message + BOTH_WAYS)
     worse = {one.statements for one in found.values() if one.severity == "error"}
     return [
         one
         for one in found.values()
         if one.severity != "letter" or one.other is None or one.statements not in worse
     ]
-
-
-_BOTH_WAYS = "; so it is the other way round"
-
-
-def _both_ways(message: str) -> str:
-    return message if _BOTH_WAYS in message else message + _BOTH_WAYS
 
 
 def placed(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Finding]:

@@ -41,6 +41,7 @@ def test_either_access_may_come_first() -> None:
     turned = replace(RACE, message="ld after st", line=7, other=(9, 5), subject="3")
     (found,) = gathered(gathered([RACE, turned], [turned]), [turned])
     assert found == replace(RACE, count=2, message="st after ld; so it is the other way round")
+    assert gathered([RACE, turned, RACE], ordered=True) == [replace(RACE, count=2), turned]
 
 
 def test_where_a_run_stood_at_its_limit_is_chance() -> None:

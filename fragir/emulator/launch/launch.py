@@ -154,7 +154,7 @@ def run(
         error.report = launch.report
         raise
     finally:
-        launch.report.findings = gathered(launch.report.findings)
+        launch.report.findings = gathered(launch.report.findings, ordered=True)
     launch.report.statistics.seconds = time.perf_counter() - started
     if not checks:  # those of a user may keep it
         PROGRAMS.give(launch.program, entry)
