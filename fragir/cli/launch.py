@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
@@ -52,6 +54,18 @@ def _extent(name: str, default: str, text: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True, slots=True)
+class NextGrid:
+    """A grid of the same file that is launched behind another one, as its dependent."""
+
+    entry: str | None
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    args: tuple[CommandArgument, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchOptions:
     """A kernel and how it is launched, as read from the command line."""
 
@@ -67,34 +81,81 @@ class LaunchOptions:
     variables: Mapping[str, ArrayArgument] = field(default_factory=dict[str, ArrayArgument])
     limit: Limit = NONE
     jobs: int | None = None
+    then: tuple[NextGrid, ...] = ()
+
+    @property
+    def all_args(self) -> tuple[CommandArgument, ...]:
+        """The arguments of all grids."""
+        return self.args + tuple(a for grid in self.then for a in grid.args)
+
+
+def _read_then(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[NextGrid, ...]:
+    """A callback for `--then`: options of a grid in one word."""
+    options = [option for option in _grid_options() if option.name != "ptx"]
+    reader = click.Command(str(parameter.opts[0]), params=options, add_help_option=False)
+    found: list[NextGrid] = []
+    for value in values:
+        try:
+            words = shlex.split(value)
+            found.append(NextGrid(**reader.make_context(reader.name, words, context).params))
+        except (ValueError, click.UsageError) as error:
+            said = error.format_message() if isinstance(error, click.UsageError) else str(error)
+            raise click.BadParameter(f"`{value}`: {said}") from error
+    return tuple(found)
+
+
+def _grid_options() -> list[click.Parameter]:
+    """What says which kernel is launched, how, and with which arguments."""
+
+    def takes() -> None: ...
+
+    function: Any = takes
+    for option in reversed(_GRID):
+        function = option(function)
+    return list(reversed(function.__click_params__))
+
+
+_GRID: tuple[Callable[[Any], Any], ...] = (
+    click.option("--entry", metavar="NAME", help="The kernel; needed if there are several."),
+    _extent("--grid", "1", "Blocks."),
+    _extent("--block", "32", "Threads a block."),
+    _extent("--cluster", "1", "Blocks a cluster."),
+    click.option(
+        "--shared",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="BYTES",
+        help="Dynamic shared memory.",
+    ),
+    click.option(
+        "--arg",
+        "args",
+        multiple=True,
+        callback=read_arguments,
+        metavar="KIND:VALUE",
+        help="An argument, in the order of the parameters: in:FILE.npy, out:FILE.npy,"
+        " inout:FILE.npy, s8..s64:, u8..u64:, b8..b64:HEX, f16:, bf16:, f32:, f64:,"
+        " bytes:HEX, bytes:@FILE, null, tma:FILE.npy,box=64x64[,swizzle=128]...,"
+        " tma-pointer:..., ptr:FILE.npy, pointers:A.npy,B.npy,"
+        " struct:OFFSET=ptr:FILE.npy,OFFSET=s32:5,...",
+    ),
+)
 
 
 def launch_options(function: F) -> F:
     """Adds the options that make a `Launch`; the function gets them by its field names."""
     options: list[Callable[[F], F]] = [
         click.argument("ptx", metavar="K.ptx"),
-        click.option("--entry", metavar="NAME", help="The kernel; needed if there are several."),
-        _extent("--grid", "1", "Blocks."),
-        _extent("--block", "32", "Threads a block."),
-        _extent("--cluster", "1", "Blocks a cluster."),
+        *_GRID,
         click.option(
-            "--shared",
-            type=click.IntRange(min=0),
-            default=0,
-            metavar="BYTES",
-            help="Dynamic shared memory.",
-        ),
-        click.option(
-            "--arg",
-            "args",
+            "--then",
             multiple=True,
-            callback=read_arguments,
-            metavar="KIND:VALUE",
-            help="An argument, in the order of the parameters: in:FILE.npy, out:FILE.npy,"
-            " inout:FILE.npy, s8..s64:, u8..u64:, b8..b64:HEX, f16:, bf16:, f32:, f64:,"
-            " bytes:HEX, bytes:@FILE, null, tma:FILE.npy,box=64x64[,swizzle=128]...,"
-            " tma-pointer:..., ptr:FILE.npy, pointers:A.npy,B.npy,"
-            " struct:OFFSET=ptr:FILE.npy,OFFSET=s32:5,...",
+            callback=_read_then,
+            metavar="OPTIONS",
+            help="A grid behind it on the same memory, its programmatic dependent (griddepcontrol):"
+            " --entry, --grid, --block, --cluster, --shared and --arg in one word.",
         ),
         click.option(
             "--target", metavar="SM", help="The machine it runs on; the file's .target if absent."
@@ -159,14 +220,9 @@ def emulate(
     """
     from fragir.emulator import run
 
-    return run(
+    one = partial(
+        run,
         module,
-        launch.entry,
-        grid=launch.grid,
-        block=launch.block,
-        cluster=launch.cluster,
-        shared=launch.shared,
-        arguments=values,
         variables=values.variables,
         target=launch.target,
         ptxas=launch.ptxas,
@@ -182,11 +238,41 @@ def emulate(
         limit=limit or launch.limit,
         jobs=launch.jobs,
     )
+    if not launch.then:
+        return one(**_grid(launch), arguments=values)
+    return _one_after_the_other(launch, one, values)
+
+
+def _grid(grid: LaunchOptions | NextGrid) -> dict[str, Any]:
+    names = ("entry", "grid", "block", "cluster", "shared")
+    return {name: getattr(grid, name) for name in names}
+
+
+def _one_after_the_other(
+    launch: LaunchOptions, one: Callable[..., Report], values: LoadedArguments
+) -> Report:
+    """The runs of a launch and of its dependents, told as one."""
+    from fragir.emulator import EmulationError, Report, Stream
+
+    stream, whole, first = Stream(), Report(), 0
+    for number, grid in enumerate((launch, *launch.then)):
+        arguments = values[first : first + len(grid.args)]
+        first += len(grid.args)
+        try:
+            whole.add(
+                one(**_grid(grid), arguments=arguments, stream=stream, programmatic=number > 0)
+            )
+        except EmulationError as error:
+            if error.report is not None:
+                whole.add(error.report)
+                error.report = whole
+            raise
+    return whole
 
 
 def written(launch: LaunchOptions) -> Iterator[ArrayArgument | Tensor]:
     """The files that a launch is to write."""
-    given = [file for argument in launch.args for file in files_of(argument)]
+    given = [file for argument in launch.all_args for file in files_of(argument)]
     for file in (*given, *launch.variables.values()):
         if file.written:
             yield file
@@ -201,7 +287,7 @@ def print_notes(report: Report) -> None:
 
 def load(launch: LaunchOptions) -> Loaded:
     """The arguments with their files read."""
-    return Loaded(launch.args, launch.variables)
+    return Loaded(launch.all_args, launch.variables)
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

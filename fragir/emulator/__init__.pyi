@@ -4,6 +4,7 @@ from .launch.launch import run as run
 from .launch.parameters import Pointer as Pointer
 from .launch.parameters import Struct as Struct
 from .launch.parameters import pointers as pointers
+from .launch.streams import Stream as Stream
 from .machine.tensor_map import TensorMap as TensorMap
 from .machine.tensor_map_fields import Im2col as Im2col
 from .program.failure import CheckFailure as CheckFailure

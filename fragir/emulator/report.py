@@ -237,6 +237,15 @@ class Report:
         ran = f"{self.statistics.total} warp instructions, {self.statistics.mma} on tensor cores"
         return f"<{ran}; {len(self.findings)} findings, {len(self.remarks)} remarks>"
 
+    def add(self, other: Report) -> None:
+        """Has what another launch has given, too."""
+        self.statistics.add(other.statistics)
+        self.findings += other.findings
+        self.remarks += other.remarks
+        self.fragments += other.fragments
+        self.printed += other.printed
+        self.notes += [note for note in other.notes if note not in self.notes]
+
 
 Asynchrony: TypeAlias = Literal["late", "early", "random"]
 

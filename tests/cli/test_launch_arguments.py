@@ -200,3 +200,38 @@ def test_malformed(text: str, words: str) -> None:
 def test_fields_that_do_not_fit(fragir: Fragir, files: Path, argument: str, words: str) -> None:
     result = fragir("emulate", "s.ptx", "--block", "4", "--arg", argument)
     assert (result.code, words in result.err) == (1, True), result.err
+
+
+TWO = """.version 8.0
+.target sm_90
+.address_size 64
+.entry first(.param .u64 y) {
+ .reg .b64 %y; .reg .b32 %t; mov.u32 %t, %tid.x; ld.param.u64 %y, [y]; mad.wide.u32 %y, %t, 4, %y;
+ griddepcontrol.launch_dependents; st.global.u32 [%y], %t; ret;
+}
+.entry second(.param .u64 y, .param .u64 z) {
+ .reg .b64 %y, %z; .reg .b32 %t, %v; mov.u32 %t, %tid.x;
+ ld.param.u64 %y, [y]; mad.wide.u32 %y, %t, 4, %y; ld.param.u64 %z, [z]; mad.wide.u32 %z, %t, 4, %z;
+ griddepcontrol.wait;
+ ld.global.u32 %v, [%y]; st.global.u32 [%z], %v; ret;
+}
+"""
+
+
+def test_a_dependent_grid(fragir: Fragir, files: Path) -> None:
+    Path("two.ptx").write_text(TWO)
+    Path("early.ptx").write_text(TWO.replace("griddepcontrol.wait;", ""))
+    for name in "yz":
+        np.save(f"{name}.npy", np.zeros(4, np.uint32))
+    then = "--entry second --block 4 --arg inout:y.npy --arg out:z.npy"
+    launch = ["--entry", "first", "--block", "4", "--arg", "inout:y.npy", "--then", then]
+    assert fragir("check", "two.ptx", *launch).code == 0
+    result = fragir("check", "early.ptx", *launch, "--json")
+    (finding,) = json.loads(result.out)["findings"]
+    assert (result.code, finding["kind"], finding["line"]) == (1, "race", 12)
+    assert "st.global.u32 of line 6 by block (0, 0, 0)" in finding["message"]
+    assert fragir("emulate", "two.ptx", *launch).code == 0
+    assert np.load("z.npy").tolist() == [0, 1, 2, 3]
+    for wrong in ("--grid 0", "second", "--then x", "--arg 'in:y.npy"):
+        result = fragir("check", "two.ptx", *launch, "--then", wrong)
+        assert (result.code, "--then" in result.err) == (2, True)

@@ -89,6 +89,12 @@ class Hooks(Observer):
     def conclude(self) -> None:
         """All of a wave has been given: what there is to say of the sums is said."""
 
+    # -- grids one after the other ---------------------------------------------------------------
+
+    def for_next_grid(self) -> Any:
+        """What the same check of a grid that comes after this one, on a stream, has to know."""
+        return None
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def report(

@@ -120,6 +120,21 @@ def _fence(d: Decoder, ins: tree.Instruction) -> Step:
     return nothing
 
 
+def _dependent_grids(d: Decoder, ins: tree.Instruction) -> Step:
+    """griddepcontrol: grids run one after the other here (`machine/past_grids.py`)."""
+    machine = d.machine
+    if not machine.chained:
+        return nothing
+
+    def release(sel: Any, mask: Mask) -> None:
+        machine.released = True
+
+    def wait(sel: Any, mask: Mask) -> None:
+        machine.waited = True
+
+    return wait if "wait" in ins.opcode else release
+
+
 def _sleep(d: Decoder, ins: tree.Instruction) -> Step:
     if d.count(ins) != 1:
         raise d.error(ins, f"{ins.mnemonic} takes a time in ns")
@@ -214,7 +229,7 @@ OPCODES: tuple[Opcode, ...] = (
         beside=_SHARED,
         fence="asynchronous",
     ),
-    Opcode("griddepcontrol", ".launch_dependents|wait", _fence),
+    Opcode("griddepcontrol", ".launch_dependents|wait", _dependent_grids),
     Opcode("nanosleep", ".u32 ns", _sleep, polls="always"),
     Opcode("pmevent", "{.mask} n", _event),
 )

@@ -70,6 +70,10 @@ class HostArrays:
             names.setdefault(_span(self.arrays[index]), self._names[index])
         return " and ".join(dict.fromkeys(names.values()))
 
+    def homes(self) -> dict[int, int]:
+        """By `Buffer.start` where its bytes lie on the host."""
+        return {buffer.start: storage.start for storage, buffer in self._storages}
+
     def address(self, array: Any, what: str) -> int:
         """The generic address of an array's first element."""
         if not _is_numpy(array):

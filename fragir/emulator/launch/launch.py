@@ -28,6 +28,7 @@ from fragir.emulator.launch.placement import (
     stack_of,
 )
 from fragir.emulator.launch.programs import Shelf
+from fragir.emulator.launch.streams import Stream
 from fragir.emulator.launch.variables import Variables, unset
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
@@ -78,6 +79,8 @@ def run(
     cooperative: bool | None = None,
     variables: Mapping[str, object] | None = None,
     jobs: int | None = None,
+    stream: Stream | None = None,
+    programmatic: bool = False,
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
@@ -100,6 +103,8 @@ def run(
     64 KiB). `output`: a file that printf prints to; `Report.printed` has it in any case.
     `jobs`: how many threads, and on Linux processes, may run a launch that is large enough; None:
     FRAGIR_JOBS, or the cores that there are. Results, findings and statistics are those of one.
+    `stream`: the launch comes after those of the same `Stream`, on the same memory; `programmatic`:
+    as a programmatic dependent of the one before.
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
@@ -141,7 +146,14 @@ def run(
         cooperative=cooperative,
         variables=variables or {},
         jobs=jobs_of(jobs),
+        stream=stream,
+        programmatic=programmatic,
     )
+    if programmatic and stream is None:
+        raise EmulationError(
+            "a programmatic launch depends on the one before, on a stream",
+            hint="give both launches the same stream=fragir.emulator.Stream()",
+        )
     launch = made(watch=Watch(limit, heartbeat))
     launch.report.statistics.decode_seconds = time.perf_counter() - started
     try:
@@ -205,6 +217,8 @@ class Launch:
         variables: Mapping[str, object] = MappingProxyType({}),
         jobs: int = 1,
         divides: bool = True,
+        stream: Stream | None = None,
+        programmatic: bool = False,
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
@@ -249,7 +263,11 @@ class Launch:
         if program.frames:
             machine.stack_base, local = stack_of(local, stack, machine.warps)
         heap = HEAP if "malloc" in program.externs else 0
+        self.stream = stream
+        if stream is not None:
+            stream.begin(machine, program, self.arguments, programmatic=programmatic)
         undivided = cooperative or fragments or bool(checks) or asynchrony == "random"
+        undivided |= stream is not None
         undivided |= any(x is not None for x in (seed, trace, self.watch.seconds))
         divides = divides and jobs > 1 and not undivided
         divides = divides and not obstacle(program, warps=total * warps, clusters=total // size)
@@ -265,6 +283,8 @@ class Launch:
             ) from error
         machine.assemble()
         initialise(program, memory)
+        if stream is not None:
+            stream.load(machine, program)
         self.variables.load(memory)
         self.arguments.load()
         self.hooks = machine.hooks = hooks_for(
@@ -323,6 +343,8 @@ class Launch:
             raise
         self._bring_back()
         self.arguments.refuse_read_only()
+        if self.stream is not None:
+            self.stream.end(self.machine, self.program, self.hooks)
 
     def _waves(self, progress: Callable[[float], None] | None) -> None:
         while self.started < self.total:

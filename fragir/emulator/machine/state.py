@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import Any, TextIO
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.lanes import LANES, Row
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, DeviceMemory
+from fragir.emulator.machine.past_grids import PastGrid
 from fragir.emulator.numbers.types import I32, I64, UINT, Bools
 from fragir.emulator.report import Asynchrony, Report
 
@@ -114,6 +115,14 @@ class State:
         self.reserved_shared = 0  # bytes before the kernel's own
         #: Registers whose value the launch gives, without their %; others of their kind are 0.
         self.environment: dict[str, int] = {}
+        self.chained = False  # whether other grids run before or after, on the same memory
+        #: Then where the bytes of buffers lie beside in device memory, by `Buffer.start`: in whose
+        #: memory, and the address there.
+        self.homes: dict[int, tuple[Hashable, int]] = {}
+        self.released = self.waited = False  # griddepcontrol.launch_dependents, and .wait
+        #: Earlier grids that may still run; of these, those that no wait waits for.
+        self.running: tuple[PastGrid, ...] = ()
+        self.left: tuple[PastGrid, ...] = ()
         self.on_wave: list[Callable[[], None]] = []
         self.hooks: Sequence[Observer] = ()  # the checks of this launch
 

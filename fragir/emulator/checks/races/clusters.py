@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fragir.emulator.checks.races.clocks import later
-from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
+from fragir.emulator.checks.races.records import COLUMN_MASK, PENDING, TIME_SHIFT
+from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools, distinct
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ Vector: TypeAlias = I32
 #: cluster of the grid -> times of its lanes and agents; and, in a second row, of what fences have
 #: shown to the asynchronous proxy.
 Knowledge = dict[int, Vector]
+#: In what is known: the grids before this one. Clusters are counted from 1; an access of the i-th
+#: of those grids, the latest first, has the owner -1 - i.
+GRIDS = 0
 
 
 class Events:
@@ -53,7 +57,8 @@ class Clusters:
 
     def __init__(self, machine: Machine, clocks: Clocks) -> None:
         self.machine, self.clocks = machine, clocks
-        self.alone = machine.grid[0] * machine.grid[1] * machine.grid[2] == machine.cluster_size
+        blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
+        self.alone = blocks == machine.cluster_size and not machine.chained
         self.published: dict[int, Knowledge] = {}
         self.events: dict[int, Events] = {}
         # What a lane has learned once: a poll that reads the same again is no event.
@@ -61,10 +66,33 @@ class Clusters:
         self._merged: dict[tuple[int, bytes], Knowledge] = {}
         self._of_lane: dict[tuple[int, int, bool], tuple[Bools, Knowledge]] = {}
         self.first = 1
+        self.waited_for = 0  # of the grids before: so many griddepcontrol.wait waits for
+        self.all_of_them: Vector = np.full((2, 1), PENDING, np.int32)
+        self._past: Knowledge = {GRIDS: self.all_of_them}
+        self._reached: Bools = np.zeros(0, np.bool_)  # lanes that know of them
 
     def start_wave(self, first: int) -> None:
         """`first`: the grid's number of the first resident cluster."""
         self.first = first
+        self._reached[...] = False
+
+    def expect_grids(self, waited_for: int) -> None:
+        """Grids before this one may still run: the latest `waited_for` until one waits."""
+        self.waited_for = waited_for
+        self._reached = np.zeros(self.machine.warps * LANES, np.bool_)
+
+    def wait_for_grids(self, lanes: I64) -> None:
+        """griddepcontrol.wait: the lanes know what the grids before have done."""
+        for cluster in distinct(lanes // self.clocks.lanes).tolist():
+            self.acquire(self._past, lanes[lanes // self.clocks.lanes == cluster])
+
+    def _by_grids(self, lanes: I64, owners: I32) -> Bools:
+        """Which accesses of grids before this one the lanes do not know."""
+        waiting = ~self._reached[lanes]
+        if self.events and waiting.any():
+            for lane in distinct(lanes[waiting]).tolist():
+                self._reached[lane] = GRIDS in self.knowledge(lane)
+        return ~self._reached[lanes] | (owners < -self.waited_for)
 
     def publish(self, position: int, cluster: int, vector: Any) -> None:
         """A resident cluster hands on times by a strong write to a place."""
@@ -131,6 +159,8 @@ class Clusters:
     def unknown(self, lanes: I64, records: I64, owners: I32) -> Bools:
         """Which accesses of lanes of other clusters the lanes do not know (flat arrays)."""
         bad: Bools = np.ones(len(lanes), np.bool_)
+        if (past := owners < 0).any():
+            bad[past] = self._by_grids(lanes[past], owners[past])
         if not self.events:
             return bad
         time, column = records >> TIME_SHIFT, records & COLUMN_MASK
@@ -149,7 +179,7 @@ class Clusters:
     def hidden(self, lane: int, records: I64, owners: I32) -> Bools:
         """Which writes of other clusters no fence has shown to the asynchronous proxy."""
         time, column = records >> TIME_SHIFT, records & COLUMN_MASK
-        bad: Bools = column < self.clocks.lanes
+        bad: Bools = (column < self.clocks.lanes) & (owners > 0)
         for row, known in enumerate((self.knowledge(lane, proxy=True), self.knowledge(lane))):
             for owner in distinct(owners[bad]):
                 vector = known.get(int(owner))

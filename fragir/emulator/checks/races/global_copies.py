@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.ledger import WRITE, Ledger
+from fragir.emulator.checks.races.ledger import READ, WRITE, Ledger
 from fragir.emulator.checks.races.overwrites import Overwrites
 from fragir.emulator.checks.races.records import ASYNC, STRONG, record, site_of
 from fragir.emulator.numbers.types import I64, Bools
@@ -54,6 +54,8 @@ class GlobalCopies:
             rows, _ = ledger.rows(at[which], size)
             if ledger.written:
                 self._overwrites(lane, ledger, rows.ravel(), int(rec))
+            if self.places.earlier is not None:
+                self._read_by_grids(lane, ledger, rows.ravel())
             mine = np.full(len(rows), rec, np.int64)
             owner = np.full(len(rows), self.places.owner_of[lane], np.int32)
             ledger.note_write(rows, mine, owner)
@@ -84,6 +86,14 @@ class GlobalCopies:
                 int(owners[index]),
                 mine,
             )
+
+    def _read_by_grids(self, lane: int, ledger: Ledger, rows: I64) -> None:
+        """Tells where a copy writes what earlier grids may still read."""
+        rows = rows[ledger.owners[READ][rows] < 0]
+        owners, recs = ledger.owners[READ][rows].astype(np.int64), ledger.records[READ][rows]
+        for index in np.flatnonzero(self._unordered(lane, owners, recs))[:1]:
+            position, rec = int(ledger.position(rows[index])), int(recs[index])
+            self.races.clash(self.sites.current, lane, position, READ, rec, int(owners[index]))
 
     def _unordered(self, lane: int, owners: I64, recs: I64) -> Bools:
         """Which accesses of the past a lane does not know."""

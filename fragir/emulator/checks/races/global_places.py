@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.races.earlier_grids import EarlierGrids
 from fragir.emulator.checks.races.ledger import (
     READ,
     READ_ELSEWHERE,
@@ -68,7 +69,9 @@ class GlobalPlaces:
         self, machine: Machine, clocks: Clocks, clusters: Clusters, strengths: npt.NDArray[np.int8]
     ) -> None:
         self.machine, self.clocks, self.clusters = machine, clocks, clusters
-        self.strengths = strengths  # of the instruction at each site
+        self.earlier = EarlierGrids(machine, clusters, strengths) if machine.running else None
+        #: Of the instruction at each site.
+        self.strengths = strengths if self.earlier is None else self.earlier.strengths
         self.ledgers: dict[int, Ledger] = {}
         self.room = LedgerRoom()
         self._starts = [buffer.start for buffer in machine.memory.buffers] + [1 << 62]
@@ -101,6 +104,8 @@ class GlobalPlaces:
                 partial(self._full, buffer.name),
                 partial(self._forgets, buffer.name),
             )
+            if self.earlier is not None:
+                self.earlier.put_into(found, buffer)
         return found
 
     def _full(self, name: str) -> None:

@@ -144,9 +144,15 @@ class GlobalRaces:
         scope: int,
     ) -> None:
         if ledger.written:
-            if self.through_cache(site):
+            cached = self.through_cache(site)
+            if cached:
                 self._read_only(site, ledger, rows, part.lanes)
-            elif clash := self.places.clash(ledger, WRITE, rows, part, mine, owner, scope):
+            if cached and self.places.earlier is None:
+                clash = None
+            else:
+                clash = self.places.clash(ledger, WRITE, rows, part, mine, owner, scope)
+            if clash is not None:
+                clash = clash.some(clash.owners < 0) if cached else clash
                 self._suspect(site, part.lanes, ledger, clash, "load")
         ledger.note_read(rows, mine, owner, part.apart)
 
@@ -186,7 +192,7 @@ class GlobalRaces:
 
     def _read_only(self, site: int, ledger: Ledger, rows: I64, lanes: I64) -> None:
         """ld.global.nc and ldu may see old bytes, whatever orders them after a write."""
-        written = ledger.records[WRITE][rows]
+        written = ledger.owners[WRITE][rows] > 0
         if not written.any():
             return
         i, j = (int(x) for x in np.argwhere(written)[0])
@@ -258,10 +264,14 @@ class GlobalRaces:
         letter = None if told is None or stale else told.sentence
         if self.findings.said("global", "race", letter, site, other):
             return
-        who = self.who(lane, rec, owner)
+        earlier = self.places.earlier if owner < 0 else None
+        if earlier is not None:
+            who = earlier.who(position, how, owner) + earlier.why(owner)
+        else:
+            who = self.who(lane, rec, owner)
         what = "write" if how == WRITE else "read"
         text = f"nothing orders this after the {what} of the same bytes: {who}"
-        if rec & STRONG and self.places.strengths[site]:
+        if earlier is None and rec & STRONG and self.places.strengths[site]:
             text += "; the scope of one of the two leaves the other thread out"
         text += "" if told is None else told.words
         if stale:

@@ -29,6 +29,7 @@ from fragir.emulator.checks.races.clocks import Clocks
 from fragir.emulator.checks.races.clusters import Clusters
 from fragir.emulator.checks.races.compiled import compiled_ledgers
 from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.earlier_grids import GridAccesses
 from fragir.emulator.checks.races.findings import Findings
 from fragir.emulator.checks.races.global_copies import GlobalCopies
 from fragir.emulator.checks.races.global_places import GlobalPlaces
@@ -118,6 +119,11 @@ class Races(Hooks):
             machine.report.notes.append(
                 f"races: the instructions from the {SITE_MASK:,}th on are not told apart"
             )
+
+    def for_next_grid(self) -> GridAccesses:
+        places, own = self.global_places, len(self.program.code)
+        who = self.globally.findings.who_elsewhere
+        return GridAccesses(places.ledgers, places.strengths[:own], self.clusters.published, who)
 
     # -- what happens ------------------------------------------------------------------------------
 
@@ -232,6 +238,8 @@ class Races(Hooks):
         if row.name == "cp.async.bulk.wait_group":
             number = d.literal(ins, 0) or 0
             return self._after(step, partial(self.bulk.wait, number, "read" in words))
+        if row.name == "griddepcontrol" and "wait" in words and self.machine.running:
+            return self._after(step, self.clusters.wait_for_grids)
         if row.fence:
             return self._wrap_fence(row, words, step)
         if row.name == "bar.warp.sync":
