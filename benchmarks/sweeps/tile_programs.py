@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -36,7 +36,7 @@ from benchmarks.sweeps.tile_steps import (
 from fragir.compiler import parse
 from fragir.errors import FragirError
 from fragir.reference import compare, evaluate, outputs
-from fragir.reference.inputs import ProgramArgument, generate, resolve, slots
+from fragir.reference.inputs import generate, resolve, slots
 from fragir.sweeps import Plan, Result, Sweep, Task
 from fragir.sweeps.attempt import attempt
 
@@ -139,7 +139,7 @@ def _run(
     if assemble:
         yield from (f"ptxas: {warning}" for warning in kernel.assembled.warnings)
     function = next(op for op in parse(program.text).ops if isinstance(op, func.FuncOp))
-    arguments = [_named_apart(slot) for slot in slots(function)]
+    arguments = slots(function)
     sizes = resolve(arguments, program.sizes, {})
     values = generate(function, arguments, sizes, {}, "normal", seed)
     expected = evaluate(function, values, target=program.target, grid=(1, 1, 1))
@@ -153,13 +153,6 @@ def _run(
         verdict.unjudged += judged.unjudged
         if not judged.passed:
             yield f"{slot.name}: {judged}"
-
-
-def _named_apart(slot: ProgramArgument) -> ProgramArgument:
-    """An argument whose known sizes have no names that others may have: a guess from products."""
-    named = enumerate(zip(slot.names, slot.shape or (), strict=True))
-    names = tuple(f"{slot.name}_{dim}" if size is not None else name for dim, (name, size) in named)
-    return replace(slot, names=names)
 
 
 _BRACKETS = re.compile(r"<[^<>]*>")

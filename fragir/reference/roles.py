@@ -30,7 +30,8 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
     and n, operands of elementwise operations after it what they are indexed with. Where
     `frag.sizes` renames a size of the product, the others follow. () for scalars, None for a
     dimension without a name. Where several products give one name to sizes that are known and
-    differ, it is the name of none of them.
+    differ, it is the name of none of them; nor has a known size the name of a dynamic one that only
+    tiles connect with it, which may be parts of both.
     """
     roles = _from_products(function)
     arguments = list(function.body.block.args)
@@ -50,28 +51,45 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
         rank = len(shape)
         names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
-    _unname(arguments, result, [bool(given[argument]) for argument in arguments])
+    _unname(arguments, result, [bool(given[argument]) for argument in arguments], _whole(function))
     return result
 
 
 def _unname(
-    arguments: Sequence[BlockArgument], names: list[Names], is_given: Sequence[bool]
+    arguments: Sequence[BlockArgument],
+    names: list[Names],
+    is_given: Sequence[bool],
+    whole: set[SSAValue],
 ) -> None:
-    """Takes names away that nobody wrote and that stand for several sizes."""
+    """Takes names away that nobody wrote and that stand for several sizes, or may.
+
+    `whole`: arguments whose sizes are those of what has their names.
+    """
     sizes: dict[str, set[int]] = {}
     for argument, of in zip(arguments, names, strict=True):
         for name, size in zip(of, shape_of(argument) or (), strict=True):
-            if name is not None and size != DYNAMIC_INDEX:
+            if name is not None:
                 sizes.setdefault(name, set()).add(size)
-    several = {name for name, found in sizes.items() if len(found) > 1}
-    if not several:
-        return
+    several = {name for name, found in sizes.items() if len(found - {DYNAMIC_INDEX}) > 1}
+    dynamic = {name for name, found in sizes.items() if DYNAMIC_INDEX in found}
     for number, argument in enumerate(arguments):
-        if not is_given[number]:
+        wrong = several if argument in whole else several | dynamic
+        if not is_given[number] and wrong:
             pairs = zip(names[number], shape_of(argument) or (), strict=True)
             names[number] = tuple(
-                None if name in several and size != DYNAMIC_INDEX else name for name, size in pairs
+                None if name in wrong and size != DYNAMIC_INDEX else name for name, size in pairs
             )
+
+
+def _whole(function: func.FuncOp) -> set[SSAValue]:
+    """Memory that operations without tiles name or connect: they take all of it."""
+    found: set[SSAValue] = set()
+    for op in function.walk():
+        said = dimensions_of(op)
+        types = [value.type for value in (*op.operands, *op.results)]
+        if said is not None and not any(isinstance(type_, frag.TileType) for type_ in types):
+            found |= {_root(value) for value, _ in (*said.dimensions(), *said.loops())}
+    return found
 
 
 def factors(function: func.FuncOp) -> set[int]:

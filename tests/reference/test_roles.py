@@ -82,6 +82,38 @@ def test_given_names_reach_the_others(text: str) -> None:
     assert found[-2] == ("rows", None)
 
 
+TILES = """
+func.func @f(%a: memref<?x16xf16> A, %b: memref<16x8xf16>, %c: memref<16x8xf32>)
+    attributes {frag.warps = array<i64: 1, 1>} {
+  %x = frag.load %a[0, 0] masked : memref<?x16xf16> -> !frag.tile<16x16xf16>
+  %y = frag.load %b[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
+  %zero = arith.constant 0.0 : f32
+  %z = frag.fill %zero : !frag.tile<16x8xf32>
+  %d = frag.mma %x, %y, %z
+      : !frag.tile<16x16xf16>, !frag.tile<16x8xf16>, !frag.tile<16x8xf32> -> !frag.tile<16x8xf32>
+  frag.store %d, %c[0, 0] : !frag.tile<16x8xf32>, memref<16x8xf32>
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("given", "rows"), [("", "m"), ('{frag.sizes = ["rows", "k"]}', "rows")])
+def test_a_tile_says_nothing_of_known_sizes(given: str, rows: str) -> None:
+    """The tile of 16 rows may be all of C, and more than A has."""
+    assert names(TILES, given) == [(rows, "k"), ("k", "n"), (None, "n")]
+
+
+def test_all_of_an_array_says_what_its_sizes_are() -> None:
+    """K of A and B is one size, which A's type tells."""
+    text = """
+    func.func @f(%a: memref<32x64xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>) {
+      linalg.matmul ins(%a, %b : memref<32x64xf16>, memref<?x?xf16>) outs(%c : memref<?x?xf16>)
+      func.return
+    }
+    """
+    assert names(text) == [("m", "k"), ("k", "n"), ("m", "n")]
+
+
 @pytest.mark.parametrize("text", [MATMUL, LINALG])
 def test_the_kernel_agrees(text: str) -> None:
     """Sizes by these names are those that its grid needs."""
