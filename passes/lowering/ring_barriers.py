@@ -28,6 +28,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.frag.slots import PART, carried
 from fragir.errors import FragirError
+from fragir.isa.versions import has
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.arithmetic import Predicate, Value
 from fragir.passes.lowering.engine import MBARRIER_BYTES, engine, statement
@@ -38,6 +39,7 @@ from fragir.passes.lowering.state import SharedPlace
 from fragir.passes.lowering.tensor_copies import expected_bytes
 
 WARPGROUP = 4 * WARP
+TRY_WAIT = "mbarrier.try_wait"
 
 
 class RingBarriers:
@@ -46,6 +48,13 @@ class RingBarriers:
     def __init__(self, lanes: Lanes, ring: LaneRing):
         self.lanes, self.ring = lanes, ring
         self.use = use_of(ring.value)
+        if not self.use.tma and not has(TRY_WAIT, lanes.state.target):
+            raise FragirError(
+                f"roles wait for each other at this ring by {TRY_WAIT}, which "
+                f"{lanes.state.target} does not have",
+                hint="sm_90 and newer have it; for older machines fill and read the ring in code "
+                "outside of roles, whose threads wait at bar.sync",
+            )
         self.cluster = engine(lanes).blocks if self.use.multicast else 1
         self.full = engine(lanes).mbarriers(self._arrivals_at_full(), ring.slots)
         self.empty = engine(lanes).mbarriers(self._arrivals_at_empty(), ring.slots)
@@ -204,7 +213,7 @@ class RingBarriers:
         slot = state.hidden[RingCursor(self.ring.value, which)]
         phase = state.hidden[RingCursor(self.ring.value, which, phase=True)]
         pointer, offset = self._at(first, slot)
-        words = f"mbarrier.try_wait.parity.shared::cta.b64 $0, [$1{_plus(offset)}], "
+        words = f"{TRY_WAIT}.parity.shared::cta.b64 $0, [$1{_plus(offset)}], "
         ar, before, after = state.ar, Block(), Block()
         with ar.inside(before):
             if isinstance(phase, int):

@@ -215,3 +215,16 @@ def test_what_waits_forever_is_an_error(text: str, words: str) -> None:
     kernel = fragir.compile(text, target="sm_90a")
     with pytest.raises(FragirError, match="deadlock"):
         kernel.launch((1, 1, 1), None, x, y, on="emulator")
+
+
+@pytest.mark.parametrize("copy", ["async", "plain", "tma"])
+def test_older_machines_say_what_to_do(copy: str) -> None:
+    """Without tma= nothing is said of a tensor memory accelerator, which nobody asked for."""
+    chain = Chain(copy, ((1, 1), (1, 1)), (2,), 1, False)
+    reason = (
+        "no tensor memory accelerator" if copy == "tma" else "by mbarrier.try_wait, which sm_80"
+    )
+    with pytest.raises(FragirError, match=reason) as caught:
+        fragir.compile(chain.text(), target="sm_80")
+    assert caught.value.hint is not None
+    assert "outside of roles" in caught.value.hint
