@@ -44,8 +44,8 @@ class Engine:
         if not has(LOAD.format(2), state.target):
             raise FragirError(
                 f"{state.target} has no tensor memory accelerator",
-                hint="sm_90 and newer have one; on older machines threads copy: frag.copy async into "
-                "shared memory, frag.load and frag.store out of it, rings outside of roles",
+                hint="sm_90 and newer have one; on older machines threads copy: frag.copy async "
+                "into shared memory, frag.load and frag.store out of it, rings outside of roles",
             )
         self.state = state
         self.records: list[TensorMapRecord] = []
