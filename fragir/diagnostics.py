@@ -148,8 +148,24 @@ def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
         raise from_parse_error(error, name) from error
     except RecursionError:
         raise FragirError("the text is nested too deeply", file=name) from None
-    verify(module, text)
+    try:
+        verify(module, text)
+    except FragirError:
+        if "!frag.tile<" not in text or not _respelled(module):
+            raise
+        verify(module, text)
     return module
+
+
+def _respelled(module: ModuleOp) -> bool:
+    """Whether tiles were at fault that are the same and written in two ways: now they are not."""
+    from fragir.dialects.frag.spellings import respell
+
+    try:
+        return respell(module)
+    except Exception as error:  # the module is wrong in another way
+        pass_on(error)
+        return False
 
 
 def from_parse_error(error: ParseError, name: str) -> FragirError:
