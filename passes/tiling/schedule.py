@@ -94,6 +94,8 @@ def _schedule(
         sums *= 2
     m, n, k = tile
     held = 2 * sums if crowded or converted else sums
+    if converted and product.tile is not None and k > _default_tile(element, wgmma, m, n, None)[2]:
+        held *= 2  # a deep tile has more operands at once
     default = _default_warps([n, m, k] if turned else tile, element, held, wgmma)
     if wgmma and consumers > 1:
         default = [1, 1]

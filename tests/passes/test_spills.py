@@ -32,6 +32,9 @@ def program(element: str, result: str, tile: tuple[int, int, int], more: str = "
         ("f16", "f32", (192, 128, 64), "sm_90a", 12),  # three warpgroups
         ("f8E4M3FN", "f32", (128, 128, 64), "sm_90", 8),  # operands are converted
         ("f8E5M2", "f32", (128, 128, 64), "sm_100", 8),
+        ("f8E4M3FN", "f32", (64, 128, 128), "sm_90", 8),  # deep tiles of them
+        ("f8E5M2", "f32", (128, 64, 128), "sm_100", 8),
+        ("f8E4M3FN", "f32", (64, 64, 128), "sm_90", 4),
     ],
 )
 def test_default_warps_keep_sums_in_registers(
@@ -56,6 +59,15 @@ def test_emulated_products_do_not_spill(target: str, size: str, turned: tuple[st
 }}"""
     info = fragir.compile(text, target=target).assembled.entries["f"]
     assert (info.spill_stores, info.spill_loads) == (0, 0)
+
+
+def test_emulated_products_that_no_warps_keep_in_registers() -> None:
+    """More than eight warps have fewer registers each: what is spilled is said."""
+    kernel = fragir.compile(program("f8E4M3FN", "f32", (128, 128, 128)), target="sm_90")
+    stored = kernel.assembled.entries["f"].spill_stores
+    assert kernel.block == (256, 1, 1)
+    assert bool(stored) == any("f spills: " in words for words in kernel.notes)
+    assert stored <= 20
 
 
 FEW = program("f16", "f32", (128, 256, 32), ", warps = array<i64: 2, 2>")
