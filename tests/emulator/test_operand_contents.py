@@ -1,4 +1,4 @@
-"""Operands with a register and a constant, addresses of functions, metadata without a meaning."""
+"""Operands with a register and a constant, addresses of functions, contents without a meaning."""
 
 from __future__ import annotations
 
@@ -140,6 +140,99 @@ def test_metadata_of_wgmma(word: int, kinds: list[str]) -> None:
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
     )
     assert results(body, block=(128,))[1] == kinds
+
+
+FIRST = "setp.eq.u32 %p2, %r1, 0;"
+INIT = f"{FIRST} @%p2 mbarrier.init.shared.b64 [s], 1; bar.sync 0;"
+WAIT = "mbarrier.test_wait{}.shared.b64 %p3, [s], {};"
+PREFETCH = "cp.async.bulk.prefetch.L2.global [%rd1], %r2;"
+RESPONSE = (
+    ".reg .b128 %q; cvt.u64.u32 %rd2, %r2; mov.b128 %q, {%rd1, %rd2}; clusterlaunchcontrol."
+    "query_cancel.get_first_ctaid::x.b32.b128 %r3, %q;"
+)
+COPY = "mov.u32 %r3, s; cp.async.ca.shared.global [%r3], [%rd1], 8, %r2; cp.async.wait_all;"
+DIVIDE = "{}.{} %r3, %r1, %r2;"
+LONG = "cvt.u64.u32 %rd2, %r2; {}.u64 %rd5, %rd3, %rd2;"
+#: A statement with %r2, what it holds, another that PTX gives no meaning, and how grave that is.
+CONTENTS = {
+    "src-size": (COPY, (0, 3, 8), (9, 16, 0xFFFFFFFF), "error"),
+    "src-size as a number": (COPY.replace("%r2", "8"), (1,), (), "error"),
+    "fns": ("fns.b32 %r3, %r1, %r2, 1;", (0, 31), (32, 0xFFFFFFFF), "error"),
+    "div": (DIVIDE.format("div", "u32"), (1, 0xFFFFFFFF), (0,), "letter"),
+    "rem": (DIVIDE.format("rem", "s32"), (1, 0xFFFFFFFF), (0,), "letter"),
+    "div.u64": (LONG.format("div"), (1,), (0,), "letter"),
+    "rem.u64": (LONG.format("rem"), (1,), (0,), "letter"),
+    "div by a number": ("div.u32 %r3, %r2, 7;", (0, 1), (), "letter"),
+    "div.f32": ("cvt.rn.f32.u32 %f2, %r2; div.rn.f32 %f3, %f1, %f2;", (0, 1), (), "letter"),
+    "parity": (INIT + WAIT.format(".parity", "%r2"), (0, 1), (2, 3), "letter"),
+    "state": (
+        f"{INIT} cvt.u64.u32 %rd2, %r2; {WAIT.format('', '%rd2')}",
+        (),
+        (0, 5),
+        "error",
+    ),
+    "pending_count": (
+        f"{INIT} cvt.u64.u32 %rd2, %r2; mbarrier.pending_count.b64 %r3, %rd2;",
+        (),
+        (0, 5),
+        "error",
+    ),
+    "fraction": (
+        "mov.b32 %f2, %r2; createpolicy.fractional.L2::evict_last.b64 %rd2, %f2;",
+        (0x3F800000, 0x00800000),
+        (0, 0x3F800001, 0xBF800000, 0x7FC00000),
+        "error",
+    ),
+    "range": (
+        "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %rd2, [%rd1], %r2, 64;",
+        (0, 64),
+        (65, 0xFFFFFFFF),
+        "error",
+    ),
+    "prefetch": (PREFETCH, (16, 64), (8, 17), "error"),
+    "prefetch from": (
+        "cvt.u64.u32 %rd2, %r2; add.u64 %rd1, %rd1, %rd2;" + PREFETCH.replace("%r2", "16"),
+        (0, 16),
+        (4, 8),
+        "error",
+    ),
+    "first block": (RESPONSE, (1,), (0,), "error"),
+    "cvta.to.shared": (
+        "cvt.u64.u32 %rd2, %r2; shl.b64 %rd2, %rd2, 40; cvta.to.shared.u64 %rd5, %rd2;",
+        (0, 1),
+        (2, 127),
+        "letter",
+    ),
+    "cvta.to.global": ("cvt.u64.u32 %rd2, %r2; cvta.to.global.u64 %rd5, %rd2;", (0, 5), (), ""),
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_contents(name: str) -> None:
+    body, legal, others, severity = CONTENTS[name]
+    for value in (*legal, *others):
+        report = run(
+            f"{HEAD}mov.u32 %r2, {value}; {body}\nret; }}\n".replace("sm_90a", "sm_100a"),
+            "k",
+            block=(32,),
+            arguments=[np.zeros(64, np.uint32)],
+            check=True,
+        )
+        found = [(f.severity, f.kind) for f in report.findings if f.kind == "operand"]
+        assert found == ([(severity, "operand")] if value in others else []), value
+        assert value in others or not report.findings, report.findings
+
+
+def test_contents_of_lanes_that_do_not_execute_it() -> None:
+    guarded = f"{FIRST} mov.u32 %r2, 0; @!%p2 mov.u32 %r2, %r1; @!%p2 div.u32 %r3, 8, %r2;"
+    assert results(guarded)[1] == []
+    assert results(guarded.replace("@!%p2 div", "@%p2 div"))[1] == ["operand"]
+
+
+def test_states_that_an_arrival_has_given() -> None:
+    arrive = "@%p2 mbarrier.arrive.shared.b64 %rd2, [s]; @%p2 "
+    assert results(INIT + arrive + WAIT.format("", "%rd2"))[1] == []
+    assert results(INIT + arrive + "mbarrier.pending_count.b64 %r3, %rd2;")[1] == []
 
 
 def test_vector_registers_as_a_whole() -> None:

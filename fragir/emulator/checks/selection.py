@@ -25,6 +25,7 @@ CHECK = (
     ("tensor_maps", "TensorMaps"),
     ("row_ends", "RowEnds"),
     ("sparse_metadata", "SparseMetadata"),
+    ("operand_contents", "OperandContents"),
 )
 #: `fragments=True`.
 FRAGMENTS = (("fragments.fragments", "Fragments"),)

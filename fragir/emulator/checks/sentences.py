@@ -45,6 +45,21 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "to membermask have executed shfl.sync with the same qualifiers and same membermask value "
         "before resuming execution.",
     ),
+    # A number as any other, and mostly nobody uses it.
+    "division": ("div", "Division by zero yields an unspecified, machine-specific value."),
+    # Machines look at its lowest bit.
+    "parity": (
+        "mbarrier.test_wait, mbarrier.try_wait",
+        "An even phase has integer parity 0 and an odd phase has integer parity of 1. So the valid "
+        "values of phaseParity operand are 0 and 1.",
+    ),
+    # A subtraction, whose result nobody may have used yet.
+    "window": (
+        "cvta",
+        "When converting a generic address into a const, Kernel Function Parameters (.param), "
+        "global, local, or shared address, the resulting address is undefined in cases where the "
+        "generic address does not fall within the address window of the specified state space.",
+    ),
     # A bulk store at a kernel's end: the machine lets it finish.
     "shared": (
         "Shared State Space",

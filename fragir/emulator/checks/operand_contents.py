@@ -1,0 +1,253 @@
+"""Operands whose contents PTX gives no meaning, or a value that it does not say.
+
+One table has them all. What else has no meaning stops a run where it is executed: barriers and
+counts of threads, arrivals and bytes of mbarriers, sizes and alignments of bulk copies, targets of
+brx.idx, ranks and multicasts outside of the cluster; membermasks are `divergent`, metadata of
+sparse products is `sparse_metadata.py`. Shift amounts, lengths of bit fields, selectors of prmt and
+what a shuffle clamps have a meaning for every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.sentences import quote
+from fragir.emulator.instructions.access import get
+from fragir.emulator.instructions.addresses import window_of
+from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.mbarriers import LIVE
+from fragir.emulator.machine.memory import WINDOW
+from fragir.emulator.numbers.types import Bools, kind_of
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.tree import Instruction
+
+#: Values of an operand in the lanes that execute it.
+Values = Callable[[Any, Mask], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an operand of `opcodes` (first words) must hold.
+
+    `read`: its values, None where it is not there, or all is known to be well; `legal`: which of
+    them have a meaning; `says`: of a value that has none. `letter`: the sentence in `SENTENCES`
+    that is all that speaks against it.
+    """
+
+    opcodes: tuple[str, ...]
+    read: Callable[[Decoder, Instruction], Values | None]
+    legal: Callable[[Any, Instruction], Bools]
+    says: str
+    letter: str | None = None
+
+
+def _operand(
+    index: int, kind: str = "", *, unless: str = "", where: str = ""
+) -> Callable[[Decoder, Instruction], Values | None]:
+    """An operand that is a number, of the opcode's type unless `kind` says which; only of opcodes
+    without the word `unless` and with the word `where`."""
+
+    def read(d: Decoder, ins: Instruction) -> Values | None:
+        words = ins.opcode
+        if index >= d.count(ins) or unless in words or (where and where not in words):
+            return None
+        if not kind and kind_of(words)[0] not in "us":
+            return None
+        row = d.source(ins, index, kind or kind_of(words))
+        return lambda sel, mask: get(row, sel, mask)
+
+    return read
+
+
+def _source_size(d: Decoder, ins: Instruction) -> Values | None:
+    """src-size of cp.async, if that is what stands there."""
+    hint = "L2::cache_hint" in ins.opcode
+    if d.count(ins) - hint < 4 or any(r.width == 1 for r in d.registers(d.operand(ins, 3))):
+        return None
+    most, row = d.literal(ins, 2), d.source(ins, 3, "u32")
+    return lambda sel, mask: get(row, sel, mask).astype(np.int64) - (most or 0)
+
+
+def _address(d: Decoder, ins: Instruction) -> Values | None:
+    place = d.place(ins, 0, "global")
+    return lambda sel, mask: place.at(sel, mask)
+
+
+def _beyond_window(d: Decoder, ins: Instruction) -> Values | None:
+    """Of a generic address that becomes one of a space: how far it is behind its window's start."""
+    window = window_of(ins)
+    if not window or not {"shared", "shared::cta", "shared::cluster", "local"} & {*ins.opcode}:
+        return None
+    row, null = d.source(ins, 1, "u64"), np.uint64(0)
+
+    def values(sel: Any, mask: Mask) -> Any:
+        value = get(row, sel, mask)
+        return np.where(value == null, null, value - np.uint64(window))
+
+    return values
+
+
+def _range(d: Decoder, ins: Instruction) -> Values | None:
+    primary, whole = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")
+
+    def values(sel: Any, mask: Mask) -> Any:
+        return get(primary, sel, mask).astype(np.int64) - get(whole, sel, mask)
+
+    return values
+
+
+def _response(d: Decoder, ins: Instruction) -> Values | None:
+    """The high half of the response to a cancellation (`launch_control.py`)."""
+    _, high = d.halves(ins, d.operand(ins, 1), source=True)
+    return None if high is None else lambda sel, mask: get(high, sel, mask)
+
+
+_STATE = "the state {:#x} comes from no mbarrier.arrive; PTX leaves the result undefined"
+
+#: PTX ISA 9.2: sections 9.7.9.25.3.1, 9.7.1.17, 9.7.1.8, 9.7.1.9, 9.7.13.15.16, 9.7.13.15.17,
+#: 9.7.9.18, 9.7.9.25.4.3, 9.7.13.20.2, 9.7.9.20.
+CONTENTS: tuple[Content, ...] = (
+    Content(
+        ("cp.async.ca", "cp.async.cg"),
+        _source_size,
+        lambda more, ins: more <= 0,
+        "src-size is {} bytes more than cp-size; PTX leaves such a copy undefined",
+    ),
+    Content(
+        ("fns",),
+        _operand(2, "u32"),
+        lambda base, ins: base <= 31,
+        "the base is {}; PTX leaves the result undefined above 31",
+    ),
+    Content(
+        ("div", "rem"),
+        _operand(2),
+        lambda divisor, ins: divisor != 0,
+        "divides by {}",
+        "division",
+    ),
+    Content(
+        ("mbarrier.test_wait", "mbarrier.try_wait"),
+        _operand(2, "u32", where="parity"),
+        lambda parity, ins: parity <= 1,
+        "the parity is {}",
+        "parity",
+    ),
+    Content(
+        ("mbarrier.test_wait", "mbarrier.try_wait"),
+        _operand(2, "u64", unless="parity"),
+        lambda state, ins: state & np.uint64(LIVE) != 0,
+        _STATE,
+    ),
+    Content(
+        ("mbarrier.pending_count",),
+        _operand(1, "u64"),
+        lambda state, ins: state & np.uint64(LIVE) != 0,
+        _STATE,
+    ),
+    Content(
+        ("createpolicy.fractional",),
+        _operand(1, "f32"),
+        lambda part, ins: (part > 0) & (part <= 1),
+        "the fraction is {:g}; it is to be above 0 and at most 1",
+    ),
+    Content(
+        ("createpolicy.range",),
+        _range,
+        lambda more, ins: more <= 0,
+        "the primary size is {} bytes more than the total size",
+    ),
+    Content(
+        ("cp.async.bulk.prefetch.L2",),
+        _operand(1, "u32"),
+        lambda size, ins: size % 16 == 0,
+        "the size is {} bytes; PTX leaves what is no multiple of 16 undefined",
+    ),
+    Content(
+        ("cp.async.bulk.prefetch.L2",),
+        _address,
+        lambda address, ins: address % 16 == 0,
+        "the address {:#x} is no multiple of 16",
+    ),
+    Content(
+        ("clusterlaunchcontrol.query_cancel.get_first_ctaid",),
+        _response,
+        lambda high, ins: high & np.uint64(1) != 0,
+        "the cancellation has failed, so there is no first block; ask .is_canceled before",
+    ),
+    Content(
+        ("cvta.to",),
+        _beyond_window,
+        lambda distance, ins: distance < np.uint64(WINDOW),
+        "the address lies outside of the window of that space",
+        "window",
+    ),
+)
+
+
+class OperandContents(Hooks):
+    """Looks at the operands in the table, each execution, until one has no meaning."""
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        super().__init__(machine, program)
+        self._said: set[tuple[int, int]] = set()
+
+    @classmethod
+    def concerns(cls, program: Program) -> bool:
+        return any(_contents(row.name) for row, _ in program.rows())
+
+    def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+        ins = group[0]
+        for content in _contents(d.program.opcode(ins).name):
+            values = content.read(d, ins)
+            if values is not None and not _settled(d, ins, content):
+                step = self._looking(d, ins, content, values, step)
+        return step
+
+    def _looking(
+        self, d: Decoder, ins: Instruction, content: Content, values: Values, step: Step
+    ) -> Step:
+        ids, key = self.machine.lane_ids, (id(ins), id(content))
+
+        def run(sel: Any, mask: Mask) -> None:
+            if key not in self._said:
+                found = values(sel, mask)
+                legal = content.legal(found, ins)
+                if not legal.all():
+                    self._said.add(key)
+                    lanes = get(ids, sel, mask)
+                    index = int(np.flatnonzero(~np.broadcast_to(legal, lanes.shape))[0])
+                    value = np.broadcast_to(found, lanes.shape).flat[index].item()
+                    self._tell(d, ins, content, value, int(lanes.flat[index]))
+            step(sel, mask)
+
+        return run
+
+    def _tell(self, d: Decoder, ins: Instruction, content: Content, value: Any, lane: int) -> None:
+        text = f"{ins.mnemonic}: {content.says.format(value)}"
+        if content.letter is not None:
+            text += f". {quote(content.letter)}"
+        severity = None if content.letter is None else "letter"
+        self.report(d, ins, "operand", text, lane=lane, subject=content.says, severity=severity)
+
+
+def _contents(name: str) -> list[Content]:
+    """Those of an opcode, by the name of its row."""
+    return [c for c in CONTENTS if name.split("::")[0] in c.opcodes]
+
+
+def _settled(d: Decoder, ins: Instruction, content: Content) -> bool:
+    """Whether a divisor is a number that is right: most are, and need not be looked at again."""
+    if content.letter != "division":
+        return False
+    divisor = d.literal(ins, 2)
+    return divisor is not None and divisor != 0
