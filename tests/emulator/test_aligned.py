@@ -56,6 +56,15 @@ ELSEWHERE = {
     *("wmma.mma", "wmma.load", "wmma.store", "wgmma.mma_async", "tensormap.cp_fenceproxy"),
     *("barrier.arrive", "barrier.cta.arrive", "barrier.cluster.arrive", "barrier.cluster.wait"),
 }
+#: Those that do not wait: before, the statement, after.
+ARRIVES = {
+    "bar.arrive": ("", "bar.arrive 1, 256;", ""),
+    "bar.cta.arrive": ("", "bar.cta.arrive 1, 256;", ""),
+    "barrier.arrive": ("", "barrier.arrive.aligned 1, 256;", ""),
+    "barrier.cta.arrive": ("", "barrier.cta.arrive.aligned 1, 256;", ""),
+    "barrier.cluster.arrive": ("", "barrier.cluster.arrive.aligned;", "barrier.cluster.wait;"),
+    "barrier.cluster.wait": ("barrier.cluster.arrive;", "barrier.cluster.wait.aligned;", ""),
+}
 
 
 def found(body: str, schedule: int | None = None) -> list[tuple[str, str, str]]:
@@ -128,3 +137,56 @@ def test_a_barrier_by_halves_of_warps_is_an_error() -> None:
     """It counts threads; the other halves wait elsewhere."""
     kinds = {(how, kind) for how, kind, _ in found("@%p1 bar.sync 0, 64; @!%p1 bar.sync 1, 64;")}
     assert kinds == {("error", "divergent")}
+
+
+@pytest.mark.parametrize("name", ARRIVES)
+class TestWhatDoesNotWait:
+    def test_half_a_warp(self, name: str) -> None:
+        before, statement, _ = ARRIVES[name]
+        for half in (f"@!%p1 bra L; {statement} L:", f"@%p1 {statement}"):
+            body = f"{before} {half} add.u32 %r8, %r1, 1;"
+            for schedule in (None, 1, 2):
+                told = found(body, schedule)
+                assert ("letter", "divergent") in [each[:2] for each in told]
+                assert any("goes by" in text and quote("aligned") in text for *_, text in told)
+
+    def test_two_halves_at_two_statements(self, name: str) -> None:
+        before, statement, after = ARRIVES[name]
+        for halves in (
+            f"@%p1 {statement} @!%p1 {statement}",
+            f"@!%p1 bra L; {statement} bra M; L: {statement} M:",
+        ):
+            for schedule in (None, 1, 2):
+                told = found(f"{before} {halves} {after} add.u32 %r8, %r1, 1;", schedule)
+                assert {each[:2] for each in told} == {("error", "divergent")}
+
+    def test_whole_warps(self, name: str) -> None:
+        before, statement, after = ARRIVES[name]
+        apart = "@!%p1 bra L; add.u32 %r4, %r4, 1; L:"
+        loop = f"mov.u32 %r7, 0; A: {before} {statement} {after} add.u32 %r7, %r7, 1;"
+        loop += "setp.lt.u32 %p3, %r7, 3; @%p3 bra A;"
+        for body in (
+            f"{before} {apart} {statement} {after}",
+            f"@%p1 exit; {before} {statement} {after}",
+            f"{before} {statement.replace('.aligned', '').replace('bar.', 'barrier.')} {after}",
+            loop if "256" not in statement else "",  # which waits for more threads than come
+        ):
+            for schedule in (None, 1, 2):
+                assert found(body, schedule) == []
+
+
+def test_half_a_warp_before_a_deadlock() -> None:
+    """The half that has come counts for itself, and the barrier for ever waits for the other."""
+    arrive = (
+        "@!%p3 bra S; @%p1 bar.arrive 1, 128; bra E; S: bar.sync 1, 128; E: add.u32 %r8, %r1, 1;"
+    )
+    with pytest.raises(EmulationError) as raised:
+        run(
+            f"{HEAD} setp.lt.u32 %p3, %r1, 32; {arrive} ret; }}",
+            block=(128,),
+            arguments=[np.zeros(64, np.uint32)],
+            check=True,
+        )
+    assert raised.value.kind == "deadlock"
+    assert raised.value.report is not None
+    assert [(f.severity, f.kind) for f in raised.value.report.findings] == [("letter", "divergent")]

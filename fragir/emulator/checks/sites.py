@@ -57,6 +57,10 @@ class Sites:
         """The same for a barrier of the cluster; others are left as they are."""
         if self.program.opcode(instruction).ends != "cluster barrier":
             return terminator
+        return self.during_terminator(instruction, terminator)
+
+    def during_terminator(self, instruction: Instruction, terminator: Terminator) -> Terminator:
+        """The terminator of an instruction, which is the current one from there on."""
         site = self.of(instruction)
 
         def run(sel: Any, mask: Mask) -> int | None:

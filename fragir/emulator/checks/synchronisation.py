@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fragir.emulator.checks.aligned_arrivals import AlignedArrivals
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.sentences import quote
 from fragir.emulator.checks.sites import Sites
@@ -48,6 +49,7 @@ class Synchronisation(Hooks):
         self.born = (machine.thread_ids() < machine.threads).copy()
         # lanes that had more to do than to exit when others of their warp waited for them
         self.passing: Bools = np.zeros(self.born.shape, np.bool_)
+        self.arrivals = AlignedArrivals(machine, program, self.born)
 
     def say(
         self,
@@ -97,11 +99,26 @@ class Synchronisation(Hooks):
     def wrap_terminator(
         self, d: Decoder, instruction: Instruction, terminator: Terminator
     ) -> Terminator:
+        if self.program.opcode(instruction).ends == "barrier" and "arrive" in instruction.opcode:
+            return self.sites.during_terminator(instruction, terminator)
         return self.sites.during_barrier(instruction, terminator)
 
     def compiled(self, d: Decoder, instruction: Instruction) -> bool:
         """Where everybody comes to one barrier of blocks."""
-        return self.program.opcode(instruction).ends == "barrier"
+        row = self.program.opcode(instruction)
+        return row.ends == "barrier" and "arrive" not in instruction.opcode
+
+    def _tell_missing(self) -> None:
+        """Parts of warps at aligned instructions that do not wait."""
+        for one in self.arrivals.missing():
+            if ("divergent", one.site, None) in self.said:
+                continue
+            text = f"lane {one.absent % LANES} of the warp "
+            if one.instead is None:
+                self.say("divergent", one.site, text + "goes by", one.lane, None, "aligned")
+            elif ("divergent", one.instead, None) not in self.said:
+                text += f"comes to the one at line {self.sites.line(one.instead)} instead"
+                self.say("divergent", one.site, text, one.lane, None)
 
     def _at_cluster(self, lanes: I64) -> None:
         """All lanes of a warp must come to barrier.cluster.arrive.aligned by one instruction."""
@@ -139,9 +156,11 @@ class Synchronisation(Hooks):
 
     def on_leave(self, warps: I64) -> None:
         self.arrived.reshape(-1, LANES)[warps] = False
+        self.arrivals.leave(warps)
 
     def on_finish(self) -> None:
         """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
+        self._tell_missing()
         lanes = np.flatnonzero(self.arrived)
         sites, first = np.unique(self.cluster_site[lanes], return_index=True)
         for site, lane in zip(sites.tolist(), lanes[first].tolist(), strict=True):
@@ -153,6 +172,7 @@ class Synchronisation(Hooks):
         self.passing[...] = False
         self.cluster_count[...] = 0
         self.came.clear()
+        self.arrivals.start_wave()
 
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """A lane must be in the membermask that it gives, and those it names must give the same."""
@@ -206,6 +226,10 @@ class Synchronisation(Hooks):
         lanes: I64,
     ) -> None:
         """Lanes of one warp must not wait at different barrier instructions."""
+        if (kind == "arrive" or (kind == "wait" and scope == "cluster")) and len(lanes):
+            words = self.sites.words()
+            if words[0] == "bar" or "aligned" in words:
+                self.arrivals.note(self.sites.current, lanes)
         if scope == "cluster":
             self._take_turns(kind, lanes)
         if kind == "arrive" and scope == "cluster":
@@ -282,6 +306,7 @@ class Synchronisation(Hooks):
 
     def on_deadlock(self) -> list[str]:
         """Who has arrived at the mbarriers that lanes poll."""
+        self._tell_missing()
         machine = self.machine
         polled = machine.barriers.polled[(machine.key & PARKED != 0) & (machine.key < EXITED)]
         notes: list[str] = []
