@@ -113,9 +113,9 @@ def main(
     checks = [imported(text, "--with takes MODULE:CLASS") for text in further]
     findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
     remarks = remarks + _judged_by_ptxas(launch, module, performance)
-    if performance:
-        findings = findings + remarks
-    elif remarks:
+    listed = [r for r in remarks if performance or r.kind == "fragment"]
+    findings, remarks = findings + listed, [r for r in remarks if r not in listed]
+    if remarks:
         number = f"{len(remarks)} remark{'s' if len(remarks) > 1 else ''}"
         note(f"{number} on performance; --performance lists them")
     counting = {"error", *(["letter"] if strict else ()), *(["remark"] if performance else ())}
@@ -133,7 +133,7 @@ def main(
         print_table(FINDING_COLUMNS, [finding_row(finding_json(finding)) for finding in findings])
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
-    if not strict and findings and exit_code is None:
+    if not strict and exit_code is None and any(f.severity == "letter" for f in findings):
         note("wrong by the letter of the PTX ISA only; --strict makes these count")
     return exit_code
 

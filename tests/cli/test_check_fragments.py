@@ -75,3 +75,24 @@ def test_not_without_the_option(fragir: Fragir, launch: list[str]) -> None:
     result = fragir("check", "faulty.ptx", *launch[:-1], "--json")
     assert result.code == 0
     assert "fragments" not in checked(result.out)
+
+
+def test_rows_that_overlap(fragir: Fragir, launch: list[str]) -> None:
+    """Rows of A have 32 bytes: one begins 32 bytes behind the other, or by mistake 16."""
+    text = Path("mended.ptx").read_text()
+    narrow = text.replace("mul.lo.u32 %r5, %r2, 32;", "mul.lo.u32 %r5, %r2, 16;")
+    narrow = narrow.replace("[%rd2+256]", "[%rd2+128]").replace("[%rd2+272]", "[%rd2+144]")
+    Path("narrow.ptx").write_text(narrow)
+    result = fragir("check", "narrow.ptx", *launch, "--json")
+    assert result.code == 0
+    (finding,) = checked(result.out)["findings"]
+    assert (finding["kind"], finding["severity"]) == ("fragment", "remark")
+    assert "the rows of A overlap in memory: each has 32 bytes" in finding["message"]
+    assert "the next begins 16 bytes behind its start" in finding["message"]
+    result = fragir("check", "narrow.ptx", *launch)
+    assert (result.code, "overlap in memory" in result.out) == (0, True)
+    assert "--strict" not in result.err
+    same = narrow.replace("mul.lo.u32 %r5, %r2, 16;", "mul.lo.u32 %r5, %r2, 0;")
+    Path("same.ptx").write_text(same.replace("+128]", "]").replace("+144]", "+16]"))
+    result = fragir("check", "same.ptx", *launch, "--json")  # one row for all: a broadcast
+    assert checked(result.out)["findings"] == []

@@ -163,7 +163,7 @@ def test_what_comes_before_the_wait_is_a_race(name: str) -> None:
 
 def test_both_places_are_named() -> None:
     found = findings(grids(FIRST, f"\n{COPY}\n{WAIT}")[0])
-    assert [f.line for f in found] == [23]
+    assert [(f.line, f.other and f.other[0]) for f in found] == [(23, 12)]
     assert "st.global.u32 of line 12 by block (0, 0, 0) warp 0 lane 0" in found[0].message
     assert found[0].message.startswith("ld.global.u32 at byte 0 of argument 1 (y): ")
 

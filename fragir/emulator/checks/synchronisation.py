@@ -227,9 +227,9 @@ class Synchronisation(Hooks):
     ) -> None:
         """Lanes of one warp must not wait at different barrier instructions."""
         if (kind == "arrive" or (kind == "wait" and scope == "cluster")) and len(lanes):
-            words = self.sites.words()
-            if words[0] == "bar" or "aligned" in words:
-                self.arrivals.note(self.sites.current, lanes)
+            site = self.sites.current
+            if "aligned" in self.sites.words() or not self.sites.row(site).takes("aligned"):
+                self.arrivals.note(site, lanes)
         if scope == "cluster":
             self._take_turns(kind, lanes)
         if kind == "arrive" and scope == "cluster":

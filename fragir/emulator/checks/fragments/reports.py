@@ -33,6 +33,15 @@ class MatrixOperand:
     reads: list[Any]  # one `RegisterRows` a plane
 
 
+def overlaps(use: FragmentUse) -> bool:
+    """Whether elements share bits of memory, though no line is one for all (a broadcast)."""
+    if not use.row_stride or not use.column_stride:
+        return False
+    rows, columns = (np.arange(count) for count in use.shape)
+    places = np.sort((rows[:, None] * use.row_stride + columns * use.column_stride).ravel())
+    return bool((np.diff(places) < use.bits).any())
+
+
 class Reports:
     """`found`: `Hooks.found` of the check; `buffer`: (name, offset) of a byte of global memory."""
 
@@ -103,11 +112,28 @@ class Reports:
                         each.rows, each.columns, fine[index],
                     )  # fmt: skip
                     self.machine.report.fragments.append(use)
+                    if use.consistent and overlaps(use):
+                        self._remark(ins, use)
                 if use.buffer == buffer:
                     use.first = min(use.first, offset)
                     use.last = max(use.last, offset + high - low)
                 use.count += end - index
             index = end
+
+    def _remark(self, ins: tree.Instruction, use: FragmentUse) -> None:
+        """The lines of a matrix share bytes: a leading dimension that is too small looks so."""
+        large = 0 if abs(use.row_stride) >= abs(use.column_stride) else 1
+        steps = abs(use.row_stride), abs(use.column_stride)
+        length = (use.shape[1 - large] - 1) * steps[1 - large] + use.bits
+        line = ("row", "column")[large]
+        text = (
+            f"{use.mnemonic}: the {line}s of {use.operand} overlap in memory: each has "
+            f"{length / 8:g} bytes, and the next begins {steps[large] / 8:g} bytes behind its "
+            f"start; {use.operand}[0,0] is byte {use.first} of {use.buffer}"
+        )
+        self._found(
+            self.program, ins.at, KIND, text, subject=f"{use.operand} overlaps", severity="remark"
+        )
 
     # -- messages --------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ owners below 0 and the sites behind those of the program; griddepcontrol.wait ma
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,13 +30,15 @@ class GridAccesses:
     """What the check of a grid has kept, for those that come after it.
 
     `ledgers`: by the number of the buffer; `strengths`: of its instructions; `published`: of
-    `Clusters`; `who`: instruction and thread of a record and its owner, in words.
+    `Clusters`; `who`: instruction and thread of a record and its owner, in words; `place`: line
+    and column of a site.
     """
 
     ledgers: dict[int, Ledger]
     strengths: npt.NDArray[np.int8]
     published: dict[int, Knowledge]
     who: Callable[[int, int], str]
+    place: Callable[[int], tuple[int | None, int | None]]
 
 
 class EarlierGrids:
@@ -113,6 +116,11 @@ class EarlierGrids:
         ledger.records[kind][rows] = mine[:, None]
         ledger.owners[kind][rows] = -1 - number
         ledger.noted[kind] = True
+
+    def place(self, site: int) -> tuple[int | None, int | None]:
+        """Line and column of the instruction at a site of an earlier grid."""
+        number = bisect_right(self._first, site) - 1
+        return self.grids[number].accesses.place(site - self._first[number])
 
     def who(self, position: int, kind: int, owner: int) -> str:
         """The instruction and the thread of an access, the last of its kind, for messages."""

@@ -6,7 +6,7 @@ Of a pair of which there is worse to say no letters are kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fragir.emulator.report import Finding
     from fragir.ptx.tree import Instruction
 
+Place: TypeAlias = tuple[int | None, int | None]
+
 
 class Findings:
     """`found`: `Hooks.found` of the check."""
@@ -31,6 +33,8 @@ class Findings:
     ) -> None:
         self.machine, self.program, self.clocks, self._found = machine, program, clocks, found
         self._said: set[tuple[str, str, str | None, int, int]] = set()
+        #: The place of a site behind those of the program: of an earlier grid.
+        self.earlier: Callable[[int], Place] | None = None
         #: (space, site, other) -> letters of that pair; None where there is an error.
         self._letters: dict[tuple[str, int, int], list[Finding] | None] = {}
 
@@ -101,7 +105,7 @@ class Findings:
             address=address,
             subject=f"{other}",
             severity=None if letter is None else "letter",
-            other=self._place_of(other),
+            other=self.place_of(other),
         )
         letters = self._letters.setdefault((space, site, other), [])
         if letter is not None and letters is not None:
@@ -116,14 +120,17 @@ class Findings:
     def _instruction(self, site: int) -> Instruction:
         return self.program.code[min(site, len(self.program.code) - 1)].ins
 
-    def _place_of(self, site: int) -> tuple[int | None, int | None]:
+    def place_of(self, site: int) -> Place:
+        """Line and column of the instruction at a site."""
+        if site >= len(self.program.code) and self.earlier is not None:
+            return self.earlier(site)
         where = self.program.error("", self._instruction(site).at)
         return where.line, where.col
 
     def what_at(self, rec: int) -> str:
         """The instruction of a record."""
         site: int = site_of(rec)
-        return f"{self._instruction(site).mnemonic} of line {self._place_of(site)[0]}"
+        return f"{self._instruction(site).mnemonic} of line {self.place_of(site)[0]}"
 
     def who(self, lane: int, rec: int) -> str:
         """The instruction and the lane of a record of the cluster of `lane`."""

@@ -108,6 +108,8 @@ class Races(Hooks):
         self.global_places = GlobalPlaces(
             machine, clocks, self.clusters, strengths(program, SITE_MASK)
         )
+        if self.global_places.earlier is not None:
+            findings.earlier = self.global_places.earlier.place
         updates = LostUpdates(program, clocks)
         self.globally = GlobalRaces(context, self.global_places, updates, self.told)
         self.global_copies = GlobalCopies(context, self.globally)
@@ -122,8 +124,14 @@ class Races(Hooks):
 
     def for_next_grid(self) -> GridAccesses:
         places, own = self.global_places, len(self.program.code)
-        who = self.globally.findings.who_elsewhere
-        return GridAccesses(places.ledgers, places.strengths[:own], self.clusters.published, who)
+        said = self.globally.findings
+        return GridAccesses(
+            places.ledgers,
+            places.strengths[:own],
+            self.clusters.published,
+            said.who_elsewhere,
+            said.place_of,
+        )
 
     # -- what happens ------------------------------------------------------------------------------
 
