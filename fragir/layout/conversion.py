@@ -24,7 +24,7 @@ next `mma.m16n8k16`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
@@ -34,8 +34,9 @@ from fragir.layout.combine import appended, merged, reordered, split
 from fragir.layout.composition import compose
 from fragir.layout.display import Drawn
 from fragir.layout.inversion import inverse
+from fragir.layout.lane_points import LanePoints, lanes_of_a_warp, points_of
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 
 Kind = Literal["identity", "registers", "warp", "block"]
 
@@ -51,6 +52,9 @@ class Slot(NamedTuple):
 
 
 Sources = tuple[tuple[tuple[Slot | None, ...], ...], ...]
+Lanes = Sequence[Sequence[LanePoints]]
+Holders = dict[Point, dict[tuple[int, int], list[int]]]
+"""For every point the elements that hold it, lowest first, by warp and lane."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,12 @@ class Conversion(Drawn):
     @cached_property
     def sources(self) -> Sources:
         """`sources[warp][lane][element]` is where that destination slot is read from, or None."""
-        width = _width(self.src)
+        width = lanes_of_a_warp(self.src)
         wanted = points_of(self.dst, width)
         if self.permutation is not None:
             return _renamed_sources(wanted, self.permutation)
-        return _nearest_sources(_holders(self.src, width, _order(self.src, self.dst)), wanted)
+        held = _turned(points_of(self.src, width), _order(self.src, self.dst))
+        return _nearest_sources(held, wanted)
 
     def source(self, *, element: int, lane: int = 0, warp: int = 0) -> Slot | None:
         """Where a destination slot's element is read from."""
@@ -130,11 +135,11 @@ def plan(src: Layout, dst: Layout) -> Conversion:
         raise LayoutError(
             f"The dimensions ({', '.join(src.dims)}) and ({', '.join(dst.dims)}) differ."
         )
-    width = _width(src)
-    if _width(dst) != width or _threads(src) != _threads(dst):
+    width = lanes_of_a_warp(src)
+    if lanes_of_a_warp(dst) != width or _threads(src) != _threads(dst):
         raise LayoutError(
             f"The source is spread over {_threads(src)} lanes, {width} a warp, the destination "
-            f"over {_threads(dst)}, {_width(dst)} a warp."
+            f"over {_threads(dst)}, {lanes_of_a_warp(dst)} a warp."
         )
     order = _order(src, dst)
     permutation = _renaming_by_modes(src, dst) if src.dims == dst.dims else None
@@ -147,21 +152,18 @@ def plan(src: Layout, dst: Layout) -> Conversion:
     if mapping is not None and not _keeps(mapping, "lane"):
         return Conversion(src, dst, "warp", None)
     if permutation is None:
-        holders, wanted = _holders(src, width, order), points_of(dst, width)
-        permutation = _renaming(holders, wanted)
+        held, wanted = _turned(points_of(src, width), order), points_of(dst, width)
+        permutation = _renaming(held, wanted)
         if permutation is None:
-            sources = _nearest_sources(holders, wanted)
-            conversion = Conversion(src, dst, _reach(sources), None)
-            conversion.__dict__["sources"] = sources  # what the cached property would compute
-            return conversion
+            return Conversion(src, dst, _reach(held, wanted), None)
     same = permutation == tuple(range(_size(src, "element")))
     return Conversion(src, dst, "identity" if same else "registers", permutation)
 
 
 def _mapping(src: Layout, dst: Layout) -> Layout | None:
     try:
-        back = inverse(_by_warps(src, _width(src)))
-        return compose(back, _by_warps(dst, _width(src)))
+        back = inverse(_by_warps(src, lanes_of_a_warp(src)))
+        return compose(back, _by_warps(dst, lanes_of_a_warp(src)))
     except LayoutError:
         return None
 
@@ -212,9 +214,7 @@ def _renaming_by_modes(src: Layout, dst: Layout) -> tuple[int, ...] | None:
     return tuple(renaming)
 
 
-def _renamed_sources(
-    wanted: list[list[list[Point | None]]], permutation: tuple[int, ...]
-) -> Sources:
+def _renamed_sources(wanted: Lanes, permutation: tuple[int, ...]) -> Sources:
     return tuple(
         tuple(
             tuple(
@@ -227,29 +227,46 @@ def _renamed_sources(
     )
 
 
-def _nearest_sources(
-    holders: dict[Point, list[Slot]], wanted: list[list[list[Point | None]]]
-) -> Sources:
+def _nearest_sources(held: Lanes, wanted: Lanes) -> Sources:
+    holders: Holders = {}
+    for warp, lanes in enumerate(held):
+        for lane, points in enumerate(lanes):
+            for element, point in enumerate(points):
+                if point is not None:
+                    holders.setdefault(point, {}).setdefault((warp, lane), []).append(element)
     return tuple(
         tuple(
             tuple(
-                None if point is None else _nearest(holders, point, Slot(warp, lane, element))
-                for element, point in enumerate(elements)
+                None if point is None else _nearest(holders[point], Slot(warp, lane, element))
+                for element, point in enumerate(points)
             )
-            for lane, elements in enumerate(lanes)
+            for lane, points in enumerate(lanes)
         )
         for warp, lanes in enumerate(wanted)
     )
 
 
-def _reach(sources: Sources) -> Kind:
-    within = all(
-        slot is None or slot.warp == warp
-        for warp, lanes in enumerate(sources)
-        for elements in lanes
-        for slot in elements
-    )
-    return "warp" if within else "block"
+def _reach(held: Lanes, wanted: Lanes) -> Kind:
+    """How far the nearest sources are; LayoutError where there is none."""
+    reach: Kind = "warp"
+    here = [set[Point | None]().union((None,), *_different(lanes)) for lanes in held]
+    anywhere = set[Point | None]().union(*here)
+    for own, lanes in zip(here, wanted, strict=True):
+        for points in _different(lanes):
+            if not own.issuperset(points):
+                reach = "block"
+                for point in points:
+                    if point not in anywhere:
+                        raise LayoutError(
+                            f"The destination wants element {point}, which the source does not "
+                            "hold."
+                        )
+    return reach
+
+
+def _different(lanes: Sequence[LanePoints]) -> Collection[LanePoints]:
+    """What lanes hold, once each: those that hold the same share it."""
+    return {id(points): points for points in lanes}.values()
 
 
 def _axis(layout: Layout, name: str) -> Axis:
@@ -268,79 +285,56 @@ def _threads(layout: Layout) -> int:
     return _size(layout, "warp") * _size(layout, "lane")
 
 
-def _width(layout: Layout) -> int:
-    """The lanes of a warp: a lane axis of several warps counts threads."""
-    lanes = _size(layout, "lane")
-    if lanes > WARP and lanes % WARP:
-        raise LayoutError(f"{lanes} lanes are no whole warps of {WARP}: {layout}.")
-    return min(lanes, WARP)
-
-
-def _slots(layout: Layout, width: int) -> Iterator[tuple[Slot, Point | None]]:
-    """Every slot with what it holds."""
-    where = [layout.names.index(name) if name in layout.names else None for name in AXES]
-    lanes = _size(layout, "lane")
-    for coordinates, point in layout.slots():
-        warp, lane, element = (0 if at is None else coordinates[at] for at in where)
-        if lanes != width:
-            warp, lane = divmod(warp * lanes + lane, width)
-        yield Slot(warp, lane, element), point
-
-
-def _holders(layout: Layout, width: int, order: list[int]) -> dict[Point, list[Slot]]:
-    """The slots of every point; the point's dimensions in the destination's order."""
+def _turned(lanes: Lanes, order: list[int]) -> Lanes:
+    """What lanes hold, the points' dimensions in the destination's order."""
+    if order == sorted(order):
+        return lanes
     back = [order.index(dim) for dim in range(len(order))]
-    holders: dict[Point, list[Slot]] = {}
-    for slot, point in _slots(layout, width):
-        if point is not None:
-            holders.setdefault(tuple(point[dim] for dim in back), []).append(slot)
-    return holders
+    turned: dict[int, LanePoints] = {}
+    for points in (points for row in lanes for points in row):
+        if id(points) not in turned:
+            turned[id(points)] = tuple(
+                [None if p is None else tuple([p[dim] for dim in back]) for p in points]
+            )
+    return [[turned[id(points)] for points in row] for row in lanes]
 
 
-def points_of(layout: Layout, width: int = WARP) -> list[list[list[Point | None]]]:
-    """What a register layout holds, as [warp][lane][element], of warps of `width` lanes."""
-    elements = _size(layout, "element")
-    table: list[list[list[Point | None]]] = [
-        [[None] * elements for _ in range(width)] for _ in range(_threads(layout) // width)
-    ]
-    for slot, point in _slots(layout, width):
-        table[slot.warp][slot.lane][slot.element] = point
-    return table
-
-
-def _renaming(
-    holders: dict[Point, list[Slot]], wanted: list[list[list[Point | None]]]
-) -> tuple[int, ...] | None:
+def _renaming(held: Lanes, wanted: Lanes) -> tuple[int, ...] | None:
     """For every destination element one source element that has it in every lane; or None."""
-    renaming: list[int] = []
-    for element in range(len(wanted[0][0])):
-        common: set[int] | None = None
-        for warp, lanes in enumerate(wanted):
-            for lane, elements in enumerate(lanes):
-                point = elements[element]
-                if point is None:
-                    continue
-                here = {s.element for s in holders.get(point, ()) if s[:2] == (warp, lane)}
-                common = here if common is None else common & here
-                if not common:
-                    return None
-        if common is None:
-            renaming.append(-1)
-        else:
-            renaming.append(element if element in common else min(common))
-    return tuple(renaming)
+    common: list[set[int] | None] = [None] * len(wanted[0][0])
+    pairs = {
+        (id(mine), id(points)): (mine, points)
+        for rows in zip(held, wanted, strict=True)
+        for mine, points in zip(*rows, strict=True)
+    }
+    holders: dict[int, dict[Point | None, list[int]]] = {}
+    for mine, points in pairs.values():
+        if id(mine) not in holders:
+            at = holders[id(mine)] = {}
+            for element, point in enumerate(mine):
+                at.setdefault(point, []).append(element)
+        at = holders[id(mine)]
+        for element, point in enumerate(points):
+            if point is None:
+                continue
+            before = common[element]
+            here = at.get(point, ())
+            common[element] = now = set(here) if before is None else before.intersection(here)
+            if not now:
+                return None
+    return tuple(
+        -1 if found is None else element if element in found else min(found)
+        for element, found in enumerate(common)
+    )
 
 
-def _nearest(holders: dict[Point, list[Slot]], point: Point, at: Slot) -> Slot:
-    slots = holders.get(point)
-    if not slots:
-        raise LayoutError(f"The destination wants element {point}, which the source does not hold.")
-    if len(slots) == 1:
-        return slots[0]
-
-    def distance(slot: Slot) -> tuple[int, int, bool, int]:
-        # The number of lanes by which shfl.bfly would have to reach.
-        apart = slot.lane ^ at.lane
-        return abs(slot.warp - at.warp), apart, slot.element != at.element, slot.element
-
-    return min(slots, key=distance)
+def _nearest(held: dict[tuple[int, int], list[int]], at: Slot) -> Slot:
+    """The slot of a point that is nearest to another."""
+    places = [at[:2]]
+    if places[0] not in held:
+        # the number of lanes by which shfl.bfly would have to reach counts behind the warps
+        apart = {(w, lane): (abs(w - at.warp), lane ^ at.lane) for w, lane in held}
+        least = min(apart.values())
+        places = [place for place, far in apart.items() if far == least]
+    found = [Slot(*place, element) for place in places for element in held[place]]
+    return min(found, key=lambda slot: (slot.element != at.element, slot.element))

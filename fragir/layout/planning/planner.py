@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal
 from fragir.errors import shortened
 from fragir.layout.combine import permuted
 from fragir.layout.conversion import plan as sources_of
-from fragir.layout.conversion import points_of
 from fragir.layout.display import Drawn
+from fragir.layout.lane_points import LanePoints, points_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
@@ -402,6 +402,6 @@ def _by_tables(source: Layout, target: Layout, bits: int) -> TablePlan | None:
     return table_plan(first, second, bits)
 
 
-def _whole_warp(lanes: list[list[Point | None]]) -> list[list[Point | None]]:
+def _whole_warp(lanes: Sequence[LanePoints]) -> Sequence[LanePoints]:
     """What 32 lanes hold; those beyond the layout's begin anew."""
     return [lanes[lane % len(lanes)] for lane in range(WARP)]
