@@ -32,8 +32,8 @@ class Argument:
     strides: tuple[int | str, ...] | None = None
     least: tuple[Extent, ...] = ()
     either_sign: bool = False
-    """Whether arrays of bytes may have a sign or none: the program declares i1, or bytes that the
-    kernel reads otherwise than it says."""
+    """Whether arrays of bytes may have a sign or none: the program declares i1, or conditions
+    (`frag.bool`), or bytes that the kernel reads otherwise than it says."""
 
     def __repr__(self) -> str:
         return shortened(f"<argument {self.name}: {self.type}>")
@@ -89,5 +89,7 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
             result.append(Argument(name, type_))
             continue
         said = *frag.size_names(function, i), frag.least_of(function, i)
-        result.append(Argument(name, type_, *said))
+        given = function.arg_attrs
+        is_bool = given is not None and "frag.bool" in given.data[i].data
+        result.append(Argument(name, type_, *said, either_sign=is_bool))
     return tuple(result)

@@ -9,6 +9,7 @@ from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from fragir.builder.checks import items, word
+from fragir.builder.conditions import outside, read, written
 from fragir.builder.places import fail
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.types import condition, index, s32, type_name
@@ -32,7 +33,8 @@ class IndexedOperations(TileOperations):
         if len(indices) != rank:
             fail(f"{memory!r} takes {rank} indices, one a dimension, but {len(indices)} are given")
         places = [self.trace.constant(i, index) if isinstance(i, int) else i for i in indices]
-        return Scalar(self.trace, self.trace.insert(memref.LoadOp.get(source, places)).res)
+        number = Scalar(self.trace, self.trace.insert(memref.LoadOp.get(source, places)).res)
+        return number.cast(s32) != 0 if memory.conditions else number
 
     def gather(
         self,
@@ -53,8 +55,8 @@ class IndexedOperations(TileOperations):
         the tile of conditions `where` does not hold, is `other`, zero unless given.
         """
         source = self._memory(memory)
-        type_ = self._tile_type(shape, memory.element, layout)
-        outside = None if other is None else self.trace.scalar(other, memory.element, "other")
+        type_ = self._tile_type(shape, memory.type.element_type, layout)
+        beyond = outside(self.trace, other, memory)
         places = self._places(at, type_.shape)
         op = frag.GatherOp(
             source,
@@ -62,9 +64,9 @@ class IndexedOperations(TileOperations):
             type_,
             masked=masked,
             mask=self._where(where, places, type_.shape),
-            other=outside,
+            other=beyond,
         )
-        return self.trace.wrap(self.trace.insert(op).tile)
+        return read(self.trace, self.trace.insert(op).tile, memory)
 
     def scatter(
         self,
@@ -79,9 +81,11 @@ class IndexedOperations(TileOperations):
 
         Of several elements at one place one is written, it is not said which.
         """
-        source, target = self._tile(tile), self._memory(memory)
+        self._tile(tile)
+        target = self._memory(memory)
         places = self._places(at, tile.shape)
         mask = self._where(where, places, tile.shape)
+        source = self._tile(written(tile, memory) if memory.conditions else tile)
         self.trace.insert(frag.ScatterOp(source, target, places, masked=masked, mask=mask))
 
     def atomic(

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
     StringAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -50,7 +51,7 @@ from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
 from fragir.builder.roles import RoleOperations
 from fragir.builder.trace import Trace
-from fragir.builder.types import scalar_type, tile_element
+from fragir.builder.types import scalar_type, stored_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -93,7 +94,7 @@ class KernelBuilder(
         self._warpgroups = pair(warpgroups, "warpgroups")
         self._grid: tuple[tuple[frag.Extent, ...], LocationAttr] | None = None
         self._sizes: dict[str, tuple[Memory, int]] = {}
-        self._arguments: dict[str, tuple[SSAValue, tuple[str, ...]]] = {}
+        self._arguments: dict[str, tuple[SSAValue, DictionaryAttr]] = {}
         self._promises: dict[str, int] = {}
         self._module: ModuleOp | None = None
         self._location = place()
@@ -127,8 +128,8 @@ class KernelBuilder(
     def _finished(self, entry: Block) -> ModuleOp:
         function = func.FuncOp(self.name, ([a.type for a in entry.args], []), Region(entry))
         function.location = self._location
-        if any(names for _, names in self._arguments.values()):
-            function.arg_attrs = ArrayAttr(_sizes(names) for _, names in self._arguments.values())
+        if any(said.data for _, said in self._arguments.values()):
+            function.arg_attrs = ArrayAttr(said for _, said in self._arguments.values())
         for name, counts in (("frag.warps", self._warps), ("frag.warpgroups", self._warpgroups)):
             if counts is not None:
                 function.attributes[name] = DenseArrayBase.from_list(i64, list(counts))
@@ -200,18 +201,18 @@ class KernelBuilder(
     def memory(
         self,
         name: str,
-        element: Attribute,
+        element: Attribute | type[bool],
         shape: Sequence[Size],
         *,
         strides: Sequence[int | None] | None = None,
     ) -> Memory:
-        """An array in global memory, the next argument.
+        """An array in global memory, the next argument; of `bool` its tiles are conditions.
 
         A size is a number, or a name for one that the array brings with it; equal names are equal
         sizes. `strides` (elements; None: what the array has) says how it lies in memory, row after
         row without it.
         """
-        element = tile_element(element, f"the memory {name}")
+        element, conditions = stored_element(element, f"the memory {name}")
         given = items(shape)
         if given is None:
             fail(f"{shape!r} is no shape of {name}", 'write a tuple as in ("m", 64)')
@@ -223,8 +224,9 @@ class KernelBuilder(
         # one name a dimension up to the last that has one; numbers stand for themselves
         named_dims = [dim for dim, size in enumerate(sizes) if isinstance(size, str)]
         names = tuple(map(str, sizes[: named_dims[-1] + 1])) if named_dims else ()
-        ssa = self._argument(name, MemRefType(element, static, layout), names)
-        memory = Memory(self.trace, ssa, sizes)
+        said = _said(names, conditions)
+        ssa = self._argument(name, MemRefType(element, static, layout), said)
+        memory = Memory(self.trace, ssa, sizes, conditions=conditions)
         for dim, size in enumerate(sizes):
             if isinstance(size, str):
                 self._sizes.setdefault(size, (memory, dim))
@@ -233,9 +235,9 @@ class KernelBuilder(
     def scalar(self, name: str, type_: Attribute) -> Scalar:
         """A number, the next argument."""
         type_ = scalar_type(type_, f"the scalar {name}")
-        return Scalar(self.trace, self._argument(name, type_, ()))
+        return Scalar(self.trace, self._argument(name, type_, DictionaryAttr({})))
 
-    def _argument(self, name: str, type_: Attribute, sizes: tuple[str, ...]) -> SSAValue:
+    def _argument(self, name: str, type_: Attribute, said: DictionaryAttr) -> SSAValue:
         named(name, "an argument")
         if name in self._arguments:
             fail(f"{self.name} has an argument {name} already")
@@ -244,7 +246,7 @@ class KernelBuilder(
             fail("arguments belong to the whole kernel", "declare them outside loops and branches")
         ssa = self.trace.block.insert_arg(type_, len(self._arguments))
         ssa.name_hint = name
-        self._arguments[name] = ssa, sizes
+        self._arguments[name] = ssa, said
         return ssa
 
     def size(self, name: str) -> Scalar:
@@ -341,9 +343,12 @@ def kernel(
     return KernelBuilder(name, warps=warps, warpgroups=warpgroups, target=target)
 
 
-def _sizes(names: tuple[str, ...]) -> DictionaryAttr:
-    """An argument's attributes: the names of its sizes."""
-    return DictionaryAttr({"frag.sizes": ArrayAttr(map(StringAttr, names))} if names else {})
+def _said(names: tuple[str, ...], conditions: bool) -> DictionaryAttr:
+    """An argument's attributes: the names of its sizes, whether its bytes are conditions."""
+    said: dict[str, Attribute] = {"frag.bool": UnitAttr()} if conditions else {}
+    if names:
+        said["frag.sizes"] = ArrayAttr(map(StringAttr, names))
+    return DictionaryAttr(said)
 
 
 def _with_source(error: FragirError) -> FragirError:

@@ -141,12 +141,12 @@ class Lane:
         if not memory.is_shared:
             op = memref.LoadOp.get(memory_value(self._trace, memory), self._indices(at))
             return Scalar(self._trace, self._trace.insert(op).res)
-        load = ptx.LoadOp(self.pointer(memory, at).ssa, 0, memory.element)
+        load = ptx.LoadOp(self.pointer(memory, at).ssa, 0, memory.type.element_type)
         return Scalar(self._trace, self._trace.insert(load).value)
 
     def store(self, value: ScalarOperand, memory: Memory, at: Sequence[IndexOperand]) -> None:
         """Writes an element of memory at this lane's own indices; it must exist."""
-        number = self._trace.scalar(value, memory.element, "the value")
+        number = self._trace.scalar(value, memory.type.element_type, "the value")
         self._trace.insert(ptx.StoreOp(number, self.pointer(memory, at).ssa, 0))
 
     # --- any instruction ----------------------------------------------------------------------

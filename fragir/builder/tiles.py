@@ -10,11 +10,12 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
 from fragir.builder.checks import by, dimension, items, shape_of, whole, word
+from fragir.builder.conditions import outside, read, written
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
 from fragir.builder.shared_types import shared_type
 from fragir.builder.trace import Trace
-from fragir.builder.types import s32, scalar_type, tile_element, type_name
+from fragir.builder.types import s32, scalar_type, stored_element, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name, element_type
@@ -33,7 +34,7 @@ class TileOperations(ElementwiseFunctions):
     def shared(
         self,
         shape: Sequence[int],
-        element: Attribute,
+        element: Attribute | type[bool],
         *,
         swizzle: int = 0,
         layout: Layout | str | None = None,
@@ -45,9 +46,10 @@ class TileOperations(ElementwiseFunctions):
         element lies, with an axis for every size in order: "row [64:72] col [64:1]" are rows of 64
         elements, 72 apart.
         """
-        type_ = shared_type(shape, element, swizzle, layout)
+        stored, conditions = stored_element(element, "shared memory")
+        type_ = shared_type(shape, stored, swizzle, layout)
         ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
-        return Memory(self.trace, ssa, type_.get_shape())
+        return Memory(self.trace, ssa, type_.get_shape(), conditions=conditions)
 
     def view(self, memory: Memory, at: Sequence[IndexOperand]) -> Memory:
         """One matrix of a stack in shared memory."""
@@ -57,7 +59,7 @@ class TileOperations(ElementwiseFunctions):
             op = self.trace.insert(frag.ViewOp(source, indices))
         except FragirError as error:
             fail(error.message, error.hint)
-        return Memory(self.trace, op.matrix, memory.sizes[-2:])
+        return Memory(self.trace, op.matrix, memory.sizes[-2:], conditions=memory.conditions)
 
     def load(
         self,
@@ -78,18 +80,18 @@ class TileOperations(ElementwiseFunctions):
         dimension is one value a column, a dimension of size 1 stands for all rows or columns.
         """
         source = self._memory(memory)
-        type_ = self._tile_type(shape, memory.element, layout)
-        outside = None if other is None else self.trace.scalar(other, memory.element, "other")
+        type_ = self._tile_type(shape, memory.type.element_type, layout)
+        beyond = outside(self.trace, other, memory)
         op = frag.LoadOp(
             source,
             self._indices(at),
             type_,
             transposed=transposed,
             masked=masked,
-            other=outside,
+            other=beyond,
             broadcast=broadcast,
         )
-        return self.trace.wrap(self.trace.insert(op).tile)
+        return read(self.trace, self.trace.insert(op).tile, memory)
 
     def store(
         self,
@@ -101,12 +103,9 @@ class TileOperations(ElementwiseFunctions):
         masked: bool = False,
     ) -> None:
         """Writes a tile; `masked`: what lies outside the array is not written."""
-        source, target = self._tile(tile), self._memory(memory)
-        if memory.element != tile.element:
-            fail(
-                f"the tile holds {type_name(tile.element)}, the memory {type_name(memory.element)}",
-                f"store tile.cast(fragir.{type_name(memory.element)})",
-            )
+        self._tile(tile)  # which it must be
+        target = self._memory(memory)
+        source = self._tile(written(tile, memory))
         op = frag.StoreOp(source, target, self._indices(at), transposed=transposed, masked=masked)
         self.trace.insert(op)
 

@@ -229,7 +229,10 @@ class Trace:
         """The type of the operands; numbers take that of the others."""
         if function == "select":
             if _type(operands[0]) != condition:
-                fail(f"select's first operand is {operands[0]!r}, it must be a condition")
+                fail(
+                    f"select's first operand is {operands[0]!r}, it must be a condition",
+                    "compare it; memory of bool, a byte each, holds conditions",
+                )
             operands = operands[1:]
         typed = [(_type(o), o) for o in operands]
         known = [(type_, operand) for type_, operand in typed if type_ is not None]

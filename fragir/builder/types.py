@@ -31,6 +31,8 @@ s32 = element_type("s32")
 s64 = element_type("s64")
 index: TypeAttribute = IndexType()
 condition: TypeAttribute = IntegerType(1)
+byte: TypeAttribute = IntegerType(8)
+"""What memory holds of a condition, as that of i1 in linalg (passes/normalizing)."""
 
 NAMES = (
     *(
@@ -82,8 +84,15 @@ def scalar_type(type_: object, what: str) -> TypeAttribute:
     fail(f"{what} cannot be {type_!r}", "write fragir.f32, fragir.s32, fragir.index, ...")
 
 
+def stored_element(type_: object, what: str) -> tuple[TypeAttribute, bool]:
+    """A type that memory may hold, and whether it stands for conditions, a byte each."""
+    if type_ is bool or (isinstance(type_, IntegerType) and type_ == condition):
+        return byte, True
+    return tile_element(type_, what), False
+
+
 def tile_element(type_: object, what: str) -> TypeAttribute:
-    """A type that memory and tiles may hold, else an error at the user's line."""
+    """A type that tiles may hold, else an error at the user's line."""
     if isinstance(type_, TypeAttribute) and is_element(type_):
         return type_
     shown = type_name(type_) if isinstance(type_, Attribute) else repr(type_)

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.builder.operators import Operators, Other
 from fragir.builder.places import fail
 from fragir.builder.reductions import Reductions
-from fragir.builder.types import type_name
+from fragir.builder.types import condition, type_name
 from fragir.builder.views import Views
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
@@ -224,10 +224,19 @@ class Shape(Sequence[int | Scalar]):
 class Memory(Value):
     """An array in global memory, or matrices in shared memory."""
 
-    def __init__(self, trace: Recorder, ssa: SSAValue, sizes: Sequence[int | str | None]):
+    def __init__(
+        self,
+        trace: Recorder,
+        ssa: SSAValue,
+        sizes: Sequence[int | str | None],
+        *,
+        conditions: bool = False,
+    ):
         super().__init__(trace)
         self.ssa = ssa
         self.sizes = tuple(sizes)
+        self.conditions = conditions
+        """Whether its bytes are conditions: 0, else true."""
 
     @property
     def type(self) -> MemRefType[Attribute]:
@@ -237,7 +246,7 @@ class Memory(Value):
     @property
     def element(self) -> Attribute:
         """The type of the elements."""
-        return self.type.element_type
+        return condition if self.conditions else self.type.element_type
 
     @property
     def is_shared(self) -> bool:
