@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.types import tile_of
-from fragir.layout.reduction import by_warps, exchange, gathered, spread
+from fragir.layout.lane_points import points_of
+from fragir.layout.reduction import by_warps, exchange, gathered, reduced, spread
 from fragir.layout.replicas import Holders, Overlap, overlaps
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.combining import Combining, Part
@@ -36,6 +37,7 @@ class Reduction:
         self.lanes, self.sources, self.along, self.combining = lanes, sources, along, combining
         self.ar = lanes.arithmetic
         self.places = places  # whether the elements' places are combined too
+        self.twice: list[Overlap] = []  # where elements are that are counted once
 
     def run(self) -> list[list[SSAValue]]:
         """The values of the rows that this lane holds, in the order of the reduced layout: of each
@@ -49,6 +51,7 @@ class Reduction:
         if twice and not self.combining.once:
             twice = []
         if twice and self.combining.kind:
+            self.twice = twice
             columns = [self._counted_once(columns[0], tile, twice)]
         elif twice:
             held = None
@@ -89,6 +92,12 @@ class Reduction:
         """The types of the elements of every tile."""
         return [tile_of(source).element_type for source in self.sources]
 
+    def _part_of(self, number: int) -> tuple[int, int]:
+        """Sorts elements that a lane holds twice: that comes first which is counted."""
+        zeros = dict.fromkeys(self.twice[0].outer.names, 0) if self.twice else {}
+        parts = [overlap.outer(**{**zeros, "element": number}) for overlap in self.twice]
+        return sum(part[0] for part in parts if part is not None), number
+
     # --- parts --------------------------------------------------------------------------------
 
     def _parts(self, tile: frag.TileType, given: Sequence[Sequence[SSAValue]]) -> list[Part]:
@@ -96,11 +105,19 @@ class Reduction:
         along, columns = self.along, list(given)
         if self.places:
             columns.append(self.lanes.places(tile, along))
-        rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for number, point in enumerate(self.lanes.points_of(tile)):
-            row = point[:along] + point[along + 1 :]
-            rows.setdefault(row, []).append((point[along], number))
-        ordered = [[number for _, number in sorted(row)] for row in rows.values()]
+        rows: dict[tuple[int, ...], dict[int, int]] = {}
+        points = self.lanes.points_of(tile)
+        for number in sorted(range(len(points)), key=self._part_of):
+            point = points[number]
+            row = rows.setdefault(point[:along] + point[along + 1 :], {})
+            row.setdefault(point[along], number)
+        order = [point[:along] + point[along + 1 :] for point in points]
+        if len(points) == sum(map(len, rows.values())) or len(tile.shape) == 1:
+            order = list(dict.fromkeys(order))
+        else:  # a lane has elements twice, and so has the result
+            layout = reduced(tile.resolve(), tile.resolve().dims[along])
+            order = [point for point in points_of(layout)[0][0] if point is not None]
+        ordered = [[number for _, number in sorted(rows[row].items())] for row in order]
         return [
             tuple(
                 self.combining.vector([column[row[step]] for row in ordered]) for column in columns

@@ -215,6 +215,33 @@ def test_places(data: st.DataObject) -> None:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "warp [4:(3,0)] lane [16:(0,1) 2:(0,8)] element [2:(0,16) 2:(1,0) 2:(1,0)]",
+        "warp [4:(0,10)] lane [4:(3,0) 8:(0,1)] element [2:(0,1) 2:(1,0) 2:(0,1) 2:(1,0)]",
+        "warp [2:(6,0) 2:(0,0)] lane [32:(0,1)] element [2:(0,4) 2:(0,4) 6:(1,0)]",
+    ],
+)
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("word", ["add", "argmax"])
+def test_elements_that_a_lane_holds_twice(word: str, dim: int, layout: str) -> None:
+    """They count once, and the result holds them as often."""
+    tile, size = f'!frag.tile<12x40xi32, #frag.layout<"{layout}">>', (40, 12)[dim]
+    text = f"""
+    func.func @f(%x: memref<12x40xi32>, %y: memref<{size}xi32>) attributes {{frag.warps = array<i64: 4, 1>}} {{
+      %t = frag.load %x[0, 0] : memref<12x40xi32> -> {tile}
+      %r = frag.reduce {word} dim {dim} %t : {tile} -> !frag.tile<{size}xi32>
+      frag.store %r, %y[0] : !frag.tile<{size}xi32>, memref<{size}xi32>
+      func.return
+    }}
+    """  # noqa: E501
+    x = np.random.default_rng(0).integers(-100, 100, (12, 40)).astype(np.int32)
+    y = np.zeros(size, np.int32)
+    run(text, 4, x, y)
+    assert (y == KINDS[word][1](x, axis=dim)).all()
+
+
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (18, 300), (5, 128)])
 def test_softmax(m: int, n: int) -> None:
     text = (EXAMPLES / "rows/softmax.mlir").read_text()
