@@ -13,7 +13,9 @@ CORE := setup.py $(wildcard fragir/emulator/native/source/*.[ch])
 ANY_CORE := $(patsubst %,tests/emulator/test_%.py,gemm tensor_mma tensor_model tensor_wgmma wmma correct_kernels)
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
+ifndef BESIDE
 .NOTPARALLEL:
+endif
 .PHONY: help run test check pytest package-check core docs docs-serve dist bench opinions notebook gpu gpu-kit gpu-report format constraints clean
 
 help: ## Show this list
@@ -23,7 +25,10 @@ run: $(VENV)/installed ## Install, then compile, assemble, run and check a GEMM
 	$(BIN)/python $(EXAMPLE)
 	@echo 'next: source $(BIN)/activate puts the command fragir on PATH (or call $(BIN)/fragir); fragir --help'
 
-test: check docs pytest package-check ## Install, then all the checks that a change must pass
+# Types, pages and packages take one core each; the tests take all.
+test: $(VENV)/developed ## Install, then all the checks that a change must pass
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target BESIDE=1 check docs package-check
+	@$(MAKE) --no-print-directory pytest
 
 check: $(VENV)/developed ## Lint, formatting, types and the imports between rooms
 	$(BIN)/ruff check $(SOURCES)
