@@ -292,3 +292,59 @@ def test_answers_are_written_by_the_other_proxy() -> None:
     )
     report = run(HEAD + text, grid=(4,), block=(1,), arguments=[np.zeros(4, np.uint32)], check=True)
     assert "proxy-fence" in {f.kind for f in report.findings}
+
+
+class TestTwoStatementsOfOneBarrier:
+    """They may meet; where that is followed by a fault it is said which they were."""
+
+    HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() {
+ .reg .b32 %r<9>; .reg .pred %p<5>; .shared .b32 s[64];
+ mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; mov.u32 %r2, 64; @%p1 bra A;
+"""
+
+    def said(self, body: str, check: bool = True) -> str:
+        """Lines are counted from the body's first, which is 7."""
+        try:
+            report = run(f"{self.HEAD}{body}\nret; }}", block=(64,), check=check)
+        except EmulationError as error:
+            return error.message
+        return "\n".join(f.message for f in report.findings)
+
+    def test_a_deadlock_behind_them(self) -> None:
+        body = (
+            "bar.sync 0;\nbar.sync 0;\nbra E;\nA: bar.sync 0;\nbar.sync 1;\nE: add.u32 %r3, %r1, 1;"
+        )
+        for check in (True, False):
+            message = self.said(body, check)
+            assert "deadlock" in message
+            assert (
+                "block (0, 0, 0) has passed barrier 0 at two statements, bar.sync of line 7 and "
+                "bar.sync of line 10, before"
+            ) in message
+        assert "two statements" not in self.said("bar.sync 0;\nbra E;\nA: bar.sync 1;\nE:")
+
+    @pytest.mark.parametrize("first", ["bar.sync 0, 96;", "bar.arrive 0, 96;"])
+    @pytest.mark.parametrize("count", ["64", "%r2"])
+    def test_counts_that_differ(self, first: str, count: str) -> None:
+        message = self.said(f"{first}\nbra E;\nA:\nbar.sync 0, {count};\nE:")
+        came = f"they have come from {first.split()[0]} of line 7"
+        assert f"barrier 0 is used for 64 threads while others use it for 96 ({came})" in message
+
+    def test_a_race_behind_them(self) -> None:
+        body = "bar.sync 0;\nld.shared.u32 %r4, [s];\nbra E;\nA: bar.sync 0;\n"
+        body += "st.shared.u32 [s], 2;\nE:"
+        message = self.said(body)
+        assert "nothing orders this after the read of the same bytes" in message
+        assert "barrier 0 at two statements, bar.sync of line 7 and bar.sync of line 10" in message
+        once = "A: bar.sync 0; @%p1 st.shared.u32 [s], 2; @!%p1 ld.shared.u32 %r4, [s];"
+        assert "two statements" not in self.said(once)
+
+    def test_legal_ones(self) -> None:
+        for body in (
+            "bar.sync 0;\nbra E;\nA: bar.sync 0;\nE:",
+            "bar.arrive 1, 64;\nbra E;\nA: bar.sync 1, 64;\nE: bar.sync 0;",
+        ):
+            assert self.said(body) == ""

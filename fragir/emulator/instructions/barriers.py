@@ -87,7 +87,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
             each = count
             if count_row is not None and each is None:
                 each = int(count_row[sel][there][0])
-            barriers.arrive(sel, there, int(value), each, wait)
+            barriers.arrive(sel, there, int(value), each, wait, after - 1)
         return None
 
     return run

@@ -20,6 +20,14 @@ BARRIERS = 16
 CLUSTER = BARRIERS  # the number under which lanes wait for their cluster
 
 
+class BarrierMisused(EmulationError):
+    """`others`: the position of the statement from which others have come; NONE: unknown."""
+
+    def __init__(self, message: str, others: int) -> None:
+        super().__init__(message)
+        self.others = others
+
+
 class BlockBarriers:
     """bar.sync and its kin for every resident block, and barrier.cluster."""
 
@@ -29,6 +37,11 @@ class BlockBarriers:
         self.waits: Row = np.full(shape, NONE, np.int8)  # which barrier a lane is blocked at
         self.arrived: Row = np.zeros((machine.blocks, BARRIERS), np.int64)
         self.expected: Row = np.zeros((machine.blocks, BARRIERS), np.int64)
+        #: Of a phase, where its first arrival came from, and another statement at which lanes wait.
+        self.first: I64 = np.full((machine.blocks, BARRIERS), NONE, np.int64)
+        self.second: I64 = np.full((machine.blocks, BARRIERS), NONE, np.int64)
+        #: By block: the barrier that last let lanes go on from two statements, and these two.
+        self.met: dict[int, tuple[int, int, int]] = {}
         self.polled: I64 = np.full(shape, NONE, np.int64)  # mbarriers seen incomplete, by lane
         self.votes: Bools = np.zeros(shape, np.bool_)
         self.reductions: dict[int, tuple[str, Row | None]] = {}
@@ -42,6 +55,8 @@ class BlockBarriers:
         self.polled[...] = NONE
         self.arrived[...] = 0
         self.expected[...] = 0
+        self.first[...] = self.second[...] = NONE
+        self.met.clear()
         self.cluster_arrivals[...] = 0
         self.cluster_phase[...] = 0
 
@@ -57,8 +72,11 @@ class BlockBarriers:
         """[warp, lane] as [block, thread]."""
         return lanes.reshape(self.machine.blocks, -1)
 
-    def arrive(self, sel: Any, lanes: Bools, number: int, count: int | None, wait: bool) -> None:
-        """`lanes` of the warps `sel` come to barrier `number`; they block where `wait`."""
+    def arrive(
+        self, sel: Any, lanes: Bools, number: int, count: int | None, wait: bool, site: int
+    ) -> None:
+        """`lanes` of the warps `sel` come to barrier `number`, from the position `site`; they block
+        where `wait`."""
         machine = self.machine
         whole = (lanes | ~machine.alive[sel]).all(axis=1)
         weight = np.where(whole, LANES, lanes.sum(axis=1))
@@ -70,17 +88,37 @@ class BlockBarriers:
                 raise EmulationError(f"a barrier cannot count {count} threads, only whole warps")
             old = self.expected[touched, number]
             if ((old != 0) & (old != count)).any():
-                raise EmulationError(
+                block = touched[(old != 0) & (old != count)][0]
+                raise BarrierMisused(
                     f"barrier {number} is used for {count} threads while others use it for "
-                    f"{int(old.max())}"
+                    f"{int(self.expected[block, number])}",
+                    others=int(self.first[block, number]),
                 )
             self.expected[touched, number] = count
+        self._note(touched, number, site, wait)
         if wait:
             self.waits[sel] = np.where(lanes, number, self.waits[sel])
         machine.progress = True
         if machine.hooks:
             tell(machine, "sync" if wait else "arrive", "block", number, flat(machine, sel, lanes))
         self.check(number)
+
+    def _note(self, blocks: I64, number: int, site: int, wait: bool) -> None:
+        """Where lanes of some blocks have come from."""
+        first = self.first[blocks, number]
+        self.first[blocks, number] = np.where(first == NONE, site, first)
+        if wait and (other := blocks[(first != NONE) & (first != site)]).size:
+            self.second[other, number] = site
+
+    def _part(self, done: Bools, number: int, lanes: Bools) -> None:
+        """A phase is over: which two statements it has let go on."""
+        for block in np.flatnonzero(done & (self.second[:, number] != NONE)).tolist():
+            per = self.machine.warps_per_block
+            rows = slice(block * per, (block + 1) * per)
+            at = distinct(self.machine.key[rows][lanes[rows]] & (BLOCKED - 1)) - 1
+            if len(at) > 1:
+                self.met[block] = number, int(at[0]), int(at[1])
+        self.first[done, number] = self.second[done, number] = NONE
 
     def check(self, number: int) -> None:
         """Release the blocks whose barrier is complete."""
@@ -94,10 +132,15 @@ class BlockBarriers:
         if not done.any():
             return
         if (counted & (self.arrived[:, number] > expected)).any():
-            raise EmulationError(f"more threads came to barrier {number} than it counts")
+            block = int(np.flatnonzero(counted & (self.arrived[:, number] > expected))[0])
+            raise BarrierMisused(
+                f"more threads came to barrier {number} than it counts",
+                others=int(self.first[block, number]),
+            )
         self.arrived[done, number] = 0
         self.expected[done, number] = 0
         lanes = (waiting & done[:, None]).reshape(machine.key.shape)
+        self._part(done, number, lanes)
         self._reduce(number, lanes)
         if machine.hooks:
             tell(machine, "release", "block", number, np.flatnonzero(lanes))

@@ -18,7 +18,7 @@ from fragir.emulator.machine.code import BasicBlock, DecodedCode, contiguous, wh
 from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, number_of
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.machine.standstill import deadlock, who_stands_where
+from fragir.emulator.machine.standstill import deadlock, others_at, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.straight import StraightRun
 from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks, StraightMaker
@@ -48,17 +48,16 @@ class Scheduler:
         self.machine, self.program, self.code = machine, program, code
         self._straight_maker = straight
         self.straight: StraightBlocks | None = None
-        self.watch = watch
+        self.watch, self.trace = watch, trace
         self.blocks: dict[int, BasicBlock] = {}
         self.shuffle = seed is not None
         #: Backward branches taken in this round, by position.
         self.back_edges: I64 = np.zeros(len(program.code), np.int64)
         #: Whether blocks may be run without a look between them: schedules and traces look.
         self._straight_on = seed is None and trace is None
-        self.trace = trace
         self._snapshot: tuple[int, int] | None = None
-        self._idle, self._polled = 0, False  # whether a loop that polls came round in this round
-        self._at = 0
+        self._at = self._idle = 0
+        self._polled = False  # whether a loop that polls came round in this round
         self.divide: Divide | None = None
 
     # -- the loop --------------------------------------------------------------------------------
@@ -401,8 +400,9 @@ class Scheduler:
             warp = int(np.arange(self.machine.warps)[sel][0])
         block, local = self.machine.place(warp)
         where = f"block {block} warp {local}" + ("" if lane is None else f" lane {lane}")
-        message = f"{ins.mnemonic} in {self.program.entry}, {where}: "
-        placed = self.program.error(message + error.message, ins.at, error.hint)
+        text = error.message + others_at(self.program, error, position)
+        message = f"{ins.mnemonic} in {self.program.entry}, {where}: {text}"
+        placed = self.program.error(message, ins.at, error.hint)
         placed.kind, placed.warp = getattr(error, "kind", "stopped"), local
         placed.lane, placed.address = lane, getattr(error, "address", None)
         return placed

@@ -15,6 +15,10 @@ def deadlock(machine: Machine, program: Program) -> EmulationError:
     """Say who waits where."""
     lines, first = who_stands_where(machine, program)
     message = f"deadlock in {program.entry}: nothing can change any more; "
+    lines += [
+        f"block {machine.place(block * machine.warps_per_block)[0]} has passed {words} before"
+        for block, words in met_before(machine, program).items()
+    ][:4]
     notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
     text = message + "; ".join([*lines, *notes, *machine.engine.describe()])
     error = program.error(text, -1 if first is None else first[0])
@@ -24,6 +28,27 @@ def deadlock(machine: Machine, program: Program) -> EmulationError:
         error.warp, error.lane = warp % machine.warps_per_block, lane
         error.address = machine.barriers.waits_for(warp, lane, flags)
     return error
+
+
+def met_before(machine: Machine, program: Program) -> dict[int, str]:
+    """By block, a barrier that has let its lanes go on from two statements, in words."""
+    found: dict[int, str] = {}
+    for block, (number, one, other) in machine.barriers.met.items():
+        words = f"{statement(program, one)} and {statement(program, other)}"
+        found[block] = f"barrier {number} at two statements, {words},"
+    return found
+
+
+def statement(program: Program, at: int) -> str:
+    """`bar.sync of line 12`."""
+    ins = program.code[at].ins
+    return f"{ins.mnemonic} of line {program.error('', ins.at).line}"
+
+
+def others_at(program: Program, error: Exception, position: int) -> str:
+    """Where others have come from, if that is known and elsewhere, as a message ends with it."""
+    at = getattr(error, "others", -1)
+    return f" (they have come from {statement(program, at)})" if at not in (-1, position) else ""
 
 
 def who_stands_where(

@@ -14,6 +14,7 @@ from fragir.emulator.checks.races.records import COLUMN_MASK, site_of
 from fragir.emulator.checks.sentences import quote
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.memory import GLOBAL_BASE
+from fragir.emulator.machine.standstill import met_before
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -60,6 +61,10 @@ class Findings:
         """
         offset = at % max(self.machine.memory.shared_stride, 1)
         text = f"at shared offset {offset}: {message}"
+        met = met_before(self.machine, self.program) if kind == "race" else {}
+        block = int(self.machine.block_of[lane // LANES])
+        if block in met:
+            text += f"; the block has passed {met[block]} before"
         self._say("shared", kind, letter, site, other, text, lane=lane, address=offset)
 
     def globally(
