@@ -86,7 +86,7 @@ def scalar_type(type_: object, what: str) -> TypeAttribute:
 
 def stored_element(type_: object, what: str) -> tuple[TypeAttribute, bool]:
     """A type that memory may hold, and whether it stands for conditions, a byte each."""
-    if type_ is bool or (isinstance(type_, IntegerType) and type_ == condition):
+    if type_ is bool or (isinstance(type_, Attribute) and type_ == condition):
         return byte, True
     return tile_element(type_, what), False
 

@@ -136,6 +136,12 @@ class _Program:
                 f"    if ({self.sizes[name]} % {divisor}) return CUDA_ERROR_INVALID_VALUE; "
                 f"/* the kernel relies on multiples of {divisor} */"
             )
+        for number, names in plan.counts:
+            product = " * ".join([f"{number}.", *(self.sizes[name] for name in names)])
+            lines.append(
+                f"    if ({product} > 2147483647.) return CUDA_ERROR_INVALID_VALUE; "
+                "/* the kernel counts so far in 32 bits */"
+            )
         for array in plan.arrays:
             for size, (needed, divisor) in zip(array.shape, array.least, strict=False):
                 least = _divided(self._number(needed), divisor)

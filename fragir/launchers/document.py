@@ -20,6 +20,7 @@ def document(plan: LaunchPlan, kernel: Kernel) -> str:
         "ptx_sha256": hashlib.sha256(kernel.ptx.encode()).hexdigest(),
         "sizes": list(plan.sizes),
         "promises": plan.promises,
+        "counts": [{"number": number, "sizes": list(names)} for number, names in plan.counts],
         "grid": [
             {
                 "formula": formula(count),

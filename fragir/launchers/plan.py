@@ -84,7 +84,8 @@ Parameter = Array | ByValue | BareAddress | Map | Size
 class LaunchPlan:
     """All that a launch must know.
 
-    `sizes` are the names that it gives numbers, `promises` of what they are multiples. `grid` has
+    `sizes` are the names that it gives numbers, `promises` of what they are multiples; of `counts`,
+    numbers times sizes, each stays below 2^31, as every size does. `grid` has
     the blocks along x, y and z: products of sizes divided and rounded up; a grid that is not made
     of whole clusters is rounded up to some where `whole_clusters`, and else refused. `shared` is
     the dynamic shared memory in bytes, beyond 48 KiB if any: the function's attribute must allow
@@ -95,6 +96,7 @@ class LaunchPlan:
     target: str
     sizes: tuple[str, ...]
     promises: dict[str, int]
+    counts: tuple[tuple[int, tuple[str, ...]], ...]
     grid: tuple[BlockCount, BlockCount, BlockCount]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
@@ -136,6 +138,7 @@ def plan_of(kernel: Kernel) -> LaunchPlan:
         target=kernel.target,
         sizes=tuple(names),
         promises={name: n for name, n in kernel.promises.items() if name in names and n > 1},
+        counts=tuple(count for count in kernel.counts if set(count[1]) <= names.keys()),
         grid=(x, y, z),
         block=kernel.block,
         cluster=kernel.cluster,

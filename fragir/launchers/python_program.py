@@ -39,6 +39,7 @@ WHOLE_CLUSTERS = {whole_clusters}  # whether a grid may be rounded up to whole c
 # for x, y and z: ((size, divisor), ...), at most as many as run at once?, in multiples of
 GRID = {counts}
 PROMISES = {promises}  # of what sizes are multiples
+COUNTS = {products}  # numbers times sizes, which the kernel counts in 32 bits
 PARAMETERS = {parameters}
 
 _MAX_SHARED, _NON_PORTABLE, _CLUSTER_DIMENSION, _MULTIPROCESSORS = 8, 14, 4, 16
@@ -169,6 +170,10 @@ def _bound(arguments):
     for name, divisor in PROMISES.items():
         if sizes[name] % divisor:
             raise ValueError(f"{{name}} = {{sizes[name]}} is no multiple of {{divisor}}")
+    for number, names in (*((1, (name,)) for name in sizes), *COUNTS):
+        if number * math.prod(sizes[name] for name in names) >= 2**31:
+            words = " x ".join([*([str(number)] if number > 1 else []), *names])
+            raise ValueError(f"{{words}} is 2^31 or more with {{sizes}}; pass the arrays in parts")
     for kind, name, *rest in _given():
         shape, least = (rest[2], rest[4]) if kind == "array" else ((), ())
         for found, (size, divisor) in zip(shape, least):
@@ -293,6 +298,7 @@ def program(plan: LaunchPlan, cubin: bytes) -> str:
         shared=plan.shared,
         counts=counts,
         promises=plan.promises,
+        products=plan.counts,
         parameters=pprint.pformat([_parameter(one) for one in plan.parameters], width=100),
         cubin=textwrap.fill(encoded, 100),
     )

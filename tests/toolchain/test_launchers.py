@@ -255,6 +255,78 @@ def test_strides_and_residents(tmp_path: Path, stand_in: Path, make: Callable[..
     same_as_kernel({**launched, "allowed": 0}, fake, {0, 5})
 
 
+COUNTED = """
+func.func @add(%x: memref<?x?x4xf32> {frag.sizes = ["m", "n"]}, %y: memref<32xf32>)
+    attributes {frag.grid = #frag.grid<1>, frag.warps = array<i64: 1, 1>} {
+  %v = memref.collapse_shape %x [[0, 1, 2]] : memref<?x?x4xf32> into memref<?xf32>
+  %c = arith.constant 4 : index
+  %t = frag.load %v[%c] masked : memref<?xf32> -> !frag.tile<32xf32>
+  frag.store %t, %y[0] : !frag.tile<32xf32>, memref<32xf32>
+  func.return
+}
+"""
+
+
+@NEEDS
+def test_what_the_kernel_counts_in_32_bits(tmp_path: Path, stand_in: Path) -> None:
+    """As `Kernel.check` refuses it: products of sizes from 2^31 on, and sizes."""
+    kernel = fragir.compile(COUNTED, target="sm_80")
+    assert kernel.counts == plan_of(kernel).counts == ((4, ("m", "n")),)
+    assert json.loads(launcher(kernel, "json"))["counts"] == [{"number": 4, "sizes": ["m", "n"]}]
+    text = f"""#define ADD_NO_MAIN
+#include <stdlib.h>
+{launcher(kernel, "c")}
+int main(int count, char **s)
+{{
+    return add_launch(0, 0, atoi(s[count - 2]), atoi(s[count - 1]), 4096, 4096) != CUDA_SUCCESS;
+}}
+"""
+    program = str(build(text, tmp_path, stand_in, "-Wno-unused"))
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text(
+        """
+import sys
+import add
+
+class OnGpu:
+    def __init__(self, *shape):
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<f4", "data": (4096, False),
+                                         "version": 3}
+
+try:
+    add.launch(OnGpu(*map(int, sys.argv[1:]), 4), OnGpu(32))
+except ValueError as error:
+    print(error)
+"""
+    )
+    for m, n in ((536870911, 1), (3, 4), (536870912, 1), (65536, 65536), (2**31 - 1, 2**31 - 1)):
+        wrong = 4 * m * n >= 2**31
+        done = run([program, str(m), str(n)], tmp_path, kernel)
+        assert bool(done.returncode) == wrong, (m, n)
+        command = [sys.executable, "main.py", str(m), str(n)]
+        done = run(command, tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+        assert done.stderr == ""
+        assert ("4 x m x n is 2^31 or more" in done.stdout) == wrong
+
+
+@NEEDS
+def test_sizes_of_more_than_32_bits(tmp_path: Path, stand_in: Path) -> None:
+    """A module in Python does not cut them off."""
+    kernel = fragir.compile(COUNTED.replace("x4xf32", "x1xf32"))
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text("""
+import add
+try:
+    add.launch(*(type("A", (), {"__cuda_array_interface__": {
+        "shape": shape, "typestr": "<f4", "data": (4096, False), "version": 3}})
+        for shape in ((2**32 + 1, 0, 1), (32,))))
+except ValueError as error:
+    print(error)
+""")
+    done = run([sys.executable, "main.py"], tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+    assert (done.stderr, done.stdout[:21]) == ("", "m is 2^31 or more wit")
+
+
 ROWS, TURNED = "memref<?x?xf16, strided<[?, 1]>>", "memref<?x?xf16, strided<[1, ?]>>"
 BUFFER = "memref<64x64xf16, #frag.shared<swizzle = 128>>"
 ASIDE = 'memref<64x64xf16, #frag.layout<"row [64:1] col [64:64]">, #frag.shared>'
