@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,10 @@ from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.mbarriers import LIVE
 from fragir.emulator.machine.memory import WINDOW
 from fragir.emulator.numbers.types import Bools, kind_of
+from fragir.emulator.program.dataflow import dataflow
+from fragir.emulator.program.entities import Placed, Register
+from fragir.ptx import tree
+from fragir.ptx.visit import walk
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -213,6 +218,16 @@ class OperandContents(Hooks):
                 step = self._looking(d, ins, content, values, step)
         return step
 
+    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
+        """A divisor that is one for the launch: it is looked at before a run is compiled."""
+        if d.program.opcode(instruction).name not in ("div", "rem"):
+            return False
+        return self._uniform.all(dataflow(d.program).of(instruction).operands[2])
+
+    @cached_property
+    def _uniform(self) -> UniformRegisters:
+        return UniformRegisters(self.program)
+
     def _looking(
         self, d: Decoder, ins: Instruction, content: Content, values: Values, step: Step
     ) -> Step:
@@ -238,6 +253,46 @@ class OperandContents(Hooks):
             text += f". {quote(content.letter)}"
         severity = None if content.letter is None else "letter"
         self.report(d, ins, "operand", text, lane=lane, subject=content.says, severity=severity)
+
+
+class UniformRegisters:
+    """Registers that hold one value in the whole launch: numbers, parameters of the kernel, and
+    what is computed from these, each at one statement without a guard."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._known: dict[Register, bool] = {}
+        self._written: dict[Register, list[Placed]] = {}
+        for placed, roles in zip(program.code, dataflow(program).roles, strict=True):
+            for register in roles.written:
+                self._written.setdefault(register, []).append(placed)
+
+    def all(self, registers: Sequence[Register]) -> bool:
+        """Whether all of them do."""
+        return all(map(self._one, registers))
+
+    def _one(self, register: Register) -> bool:
+        if register not in self._known:
+            self._known[register] = False  # whoever depends on himself is not
+            self._known[register] = self._computed(self._written.get(register, []))
+        return self._known[register]
+
+    def _computed(self, written: Sequence[Placed]) -> bool:
+        if len(written) != 1 or written[0].ins.guard is not None:
+            return False
+        placed = written[0]
+        row, roles = self.program.opcode(placed.ins), dataflow(self.program).of(placed.ins)
+        names = [n for o in placed.ins.operands[1:] for n in walk(o) if isinstance(n, tree.Name)]
+        entities = [self.program.find(placed.scope, name.text) for name in names]
+        if row.access == "load":
+            loaded = self.program.main.parameters
+            return not row.together and bool(entities) and all(e in loaded for e in entities)
+        computes = row.bits in ("mixed", "halves") or not isinstance(row.bits, str)
+        if row.access or row.together or row.ends or not computes or len(placed.ins.operands) < 2:
+            return False
+        special = any(isinstance(n, tree.Component) for o in placed.ins.operands for n in walk(o))
+        registers = all(isinstance(e, Register) for e in entities)
+        return registers and not special and self.all(roles.read)
 
 
 def _contents(name: str) -> list[Content]:
