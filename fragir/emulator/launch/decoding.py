@@ -114,11 +114,8 @@ class Decoding:
         """Blocks that earlier launches have looked through, and others will have."""
         analyses, decoder = self.program.analyses, self.decoder
         if not self.machine.hooks:
-            known = analyses.setdefault(EncodedBlocks, EncodedBlocks())
-            assert isinstance(known, EncodedBlocks)
-            return known
-        checked = analyses.setdefault(CheckedBlocks, CheckedBlocks())
-        assert isinstance(checked, CheckedBlocks)
+            return analyses.once(EncodedBlocks, EncodedBlocks)
+        checked = analyses.once(CheckedBlocks, CheckedBlocks)
         return checked.of(decoder.wrapped, decoder.watched)
 
     def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:

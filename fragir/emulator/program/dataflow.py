@@ -89,11 +89,7 @@ def roles(program: Program, placed: Placed) -> Roles:
 
 def dataflow(program: Program) -> Dataflow:
     """The dataflow of a program; it is found once."""
-    found = program.analyses.get(Dataflow)
-    if found is None:
-        found = program.analyses[Dataflow] = Dataflow(program)
-    assert isinstance(found, Dataflow)
-    return found
+    return program.analyses.once(Dataflow, lambda: Dataflow(program))
 
 
 class Dataflow:

@@ -54,16 +54,16 @@ class Branches:
 
 def branches(program: Program) -> Branches:
     """Those of a program, found once; FragirError for one that names no label."""
-    found = program.analyses.get(Branches)
-    if not isinstance(found, Branches):
-        leaders: set[int] = set()
-        for placed in program.code:
-            if program.opcode(placed.ins).ends == "branch":
-                with statement(program, placed.ins):
-                    leaders.update(targets(program, placed.ins, placed.scope))
-        found = Branches(leaders, polling_edges(program))
-        program.analyses[Branches] = found
-    return found
+    return program.analyses.once(Branches, lambda: _branches(program))
+
+
+def _branches(program: Program) -> Branches:
+    leaders: set[int] = set()
+    for placed in program.code:
+        if program.opcode(placed.ins).ends == "branch":
+            with statement(program, placed.ins):
+                leaders.update(targets(program, placed.ins, placed.scope))
+    return Branches(leaders, polling_edges(program))
 
 
 def leaves(program: Program, at: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from fragir.emulator.numbers.types import DTYPES
+from fragir.emulator.program.analyses import Analyses
 from fragir.emulator.program.declarations import functions_twice, problem, twice
 from fragir.emulator.program.entities import (
     RESULTS,
@@ -69,7 +70,7 @@ class Program:
             if isinstance(item, tree.Alias) and item.target.text in self._functions:
                 self._functions[item.name.text] = self._functions[item.target.text]
         #: What has been found out about the program, by its class.
-        self.analyses: dict[type, object] = {}
+        self.analyses = Analyses()
         self.root = Scope(None, None)
         for function in functions_twice(module):
             raise self.error(f"{function.name.text} is defined twice", function.name.at)

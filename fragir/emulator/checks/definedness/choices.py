@@ -50,11 +50,7 @@ class Choices:
 
     @classmethod
     def of(cls, program: Program, flow: Dataflow) -> Choices:
-        found = program.analyses.get(cls)
-        if found is None:
-            found = program.analyses[cls] = cls(program, flow)
-        assert isinstance(found, cls)
-        return found
+        return program.analyses.once(cls, lambda: cls(program, flow))
 
     def conditions(self, ins: tree.Instruction) -> list[Register]:
         return self._conditions.get(id(ins), [])

@@ -53,11 +53,7 @@ class FollowedRegisters:
 
     @classmethod
     def of(cls, program: Program, flow: Dataflow) -> FollowedRegisters:
-        found = program.analyses.get(cls)
-        if found is None:
-            found = program.analyses[cls] = cls(program, flow)
-        assert isinstance(found, cls)
-        return found
+        return program.analyses.once(cls, lambda: cls(program, flow))
 
 
 class Undefined:
