@@ -41,6 +41,7 @@ cvta.shared::cta 7.8 sm_70
 cvta.shared::cluster 7.8 sm_90
 mov.b128 8.3 sm_70
 membar.proxy 7.5 sm_70
+membar.proxy.async 8.0 sm_90
 
 cp.async 7.0 sm_80
 cp.async.L2::cache_hint 7.4 sm_80

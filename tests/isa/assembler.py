@@ -118,6 +118,6 @@ def installed() -> Ptxas:
     named = shutil.which("ptxas")
     new = _find("nvidia/cu13/bin/ptxas") or (Path(named) if named else None)
     if new is None:
-        raise NoPtxas(f"no ptxas: {sys.executable} -m pip install nvidia-cuda-nvcc==13.2.86")
+        raise NoPtxas(f"no ptxas: {sys.executable} -m pip install nvidia-cuda-nvcc==13.5.37")
     given = os.environ.get("FRAGIR_PTXAS_12")
     return Ptxas(new, Path(given) if given else _find("nvidia/cuda_nvcc/bin/ptxas"))

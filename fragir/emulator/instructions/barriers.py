@@ -186,6 +186,8 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("bar.warp.sync", "members", _meet, together="members"),
     Opcode("membar", ".cta|gl|sys", _fence, fence="memory"),
     Opcode("membar.proxy", ".alias", _fence, fence="alias"),
+    # since ptxas 13.5, whose machine code is that of fence.proxy.async
+    Opcode("membar.proxy.async", "", _fence, fence="asynchronous"),
     Opcode(
         "fence",
         f"{{.sc|acq_rel|acquire|release}}{{.{_ONE_SIDE}}}.SCOPE",
