@@ -18,7 +18,7 @@ from fragir.isa.targets import NEWEST_VERSION, TARGETS, version_key
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from tests.isa.assembler import NoPtxas, Ptxas, installed
 
-MINORS = {6: 6, 7: 9, 8: 9, 9: 3}
+MINORS = {6: 6, 7: 9, 8: 9, 9: 6}
 VERSIONS = [f"{major}.{minor}" for major, count in MINORS.items() for minor in range(count)]
 MODULE = 300  # kernels in one module, statements of one question
 OLD = ("sm_70", "sm_72")  # of ptxas 12, which is asked for what it accepts only

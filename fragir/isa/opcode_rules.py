@@ -42,6 +42,7 @@ cvta.shared::cluster 7.8 sm_90
 mov.b128 8.3 sm_70
 membar.proxy 7.5 sm_70
 membar.proxy.async 8.0 sm_90
+clmad 9.3 sm_80
 
 cp.async 7.0 sm_80
 cp.async.L2::cache_hint 7.4 sm_80
@@ -320,16 +321,16 @@ add.u16x2 8.0 sm_90
 sub.s16x2 6.0 sm_75
 sub.u16x2 6.0 sm_75
 neg.s16x2 6.0 sm_75
-add.sat.s16x2 9.2 consumer
-add.sat.u16x2 9.2 consumer
-add.s8x4 9.2 consumer
-add.u8x4 9.2 consumer
-sub.sat.s16x2 9.2 consumer
-sub.sat.u16x2 9.2 consumer
-sub.s8x4 9.2 consumer
-sub.u8x4 9.2 consumer
-neg.sat.s16x2 9.2 consumer
-neg.s8x4 9.2 consumer
+add.sat.s16x2 9.2 packed
+add.sat.u16x2 9.2 packed
+add.s8x4 9.2 packed
+add.u8x4 9.2 packed
+sub.sat.s16x2 9.2 packed
+sub.sat.u16x2 9.2 packed
+sub.s8x4 9.2 packed
+sub.u8x4 9.2 packed
+neg.sat.s16x2 9.2 packed
+neg.s8x4 9.2 packed
 setp.bf16 7.8 sm_90
 setp.bf16x2 7.8 sm_90
 set.bf16 7.8 sm_90
@@ -359,8 +360,8 @@ xorsign 7.2 sm_86
 relu 8.0 sm_90
 s16x2 8.0 sm_90
 u16x2 8.0 sm_90
-u8x4 9.2 consumer
-s8x4 9.2 consumer
+u8x4 9.2 packed
+s8x4 9.2 packed
 third 8.8 sm_100
 """
 
@@ -370,13 +371,13 @@ _BF16_PARTNERS = ("f16", "f64", *_INTEGERS)
 EXACT: Mapping[str, tuple[str, ...]] = {
     "hopper": ("sm_90a",),
     "server": BLACKWELL_SERVER,
-    "server_a": ("sm_100a", "sm_103a", "sm_110a"),
+    "server_a": ("sm_100a", "sm_103a", "sm_107a", "sm_110a"),
     "server_i8": ("sm_100a", "sm_110a"),
-    "consumer": BLACKWELL_CONSUMER,
-    "rs": ("sm_100a", "sm_103a"),
-    "accelerated": ("sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a"),
+    "packed": ("sm_107a", "sm_107f", *BLACKWELL_CONSUMER),
+    "rs": ("sm_100a", "sm_103a", "sm_107a"),
+    "accelerated": ("sm_100a", "sm_103a", "sm_107a", "sm_110a", "sm_120a", "sm_121a"),
     "multimem": (*BLACKWELL_SERVER, "sm_120a", "sm_121a"),
-    "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
+    "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_107a", "sm_107f"),
     "exact": tuple(t for t in NVIDIA if target_rows.suffix(t)),
     "blackwell": BLACKWELL,
 }

@@ -65,6 +65,7 @@ sm_80 7.0   sm_86 7.1   sm_87 7.4   sm_88 9.0   sm_89 7.8
 sm_90 7.8   sm_90a 8.0
 sm_100 8.6  sm_100a 8.6  sm_100f 8.8
 sm_103 8.8  sm_103a 8.8  sm_103f 8.8
+sm_107 9.4  sm_107a 9.4  sm_107f 9.4
 sm_110 9.0  sm_110a 9.0  sm_110f 9.0
 sm_120 8.7  sm_120a 8.7  sm_120f 8.8
 sm_121 8.8  sm_121a 8.8  sm_121f 8.8
@@ -75,14 +76,17 @@ NVIDIA: Mapping[str, Target] = {
 }
 
 # The server and the consumer Blackwells; only their a and f targets have their own instructions.
-BLACKWELL_SERVER = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+BLACKWELL_SERVER = (
+    *("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
+    *("sm_107a", "sm_107f", "sm_110a", "sm_110f"),
+)
 BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
 BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
 
 # Those that ptxas 13 has dropped.
 ONLY_PTXAS_12 = ("sm_70", "sm_72")
 # The newest PTX version this table was checked with (ptxas 13.2).
-NEWEST_VERSION = "9.2"
+NEWEST_VERSION = "9.5"
 
 
 def version_key(version: str) -> tuple[int, int]:

@@ -24,7 +24,7 @@ STATEMENTS = [line.split(" | ") for line in _FILE.read_text().splitlines()]
 # Every version there is.
 VERSIONS = [
     f"{major}.{minor}"
-    for major, minors in ((6, 6), (7, 9), (8, 9), (9, 3))
+    for major, minors in ((6, 6), (7, 9), (8, 9), (9, 6))
     for minor in range(minors)
 ]
 
