@@ -99,7 +99,7 @@ def bits16(value: float) -> int:
     return int(np.array(value, np.float16).view(np.uint16))
 
 
-AMPERE, HOPPER, BLACKWELL, RTX = (80, 86, 87, 88, 89), (90,), (100, 103, 110), (120, 121)
+AMPERE, HOPPER, BLACKWELL, RTX = (80, 86, 87, 88, 89), (90,), (100, 103, 107, 110), (120, 121)
 NEW = (*HOPPER, *BLACKWELL, *RTX)
 ALL = (*AMPERE, *NEW)
 
@@ -316,9 +316,7 @@ def scalars() -> Iterator[ScalarQuestion]:
     line = "cvt.rn.satfinite.s2f6x2.f32 %h0, %r1, %r2; cvt.u32.u16 %r0, %h0"
     operands = {"r1": bits32(-2.0), "r2": bits32(-5.0)}
     answers = {"-127/64": 0x8181, "-2": 0x8080}
-    yield ScalarQuestion(
-        "S2F6", "the least s2f6", line, operands, answers, (100, 103, 110, 120, 121)
-    )
+    yield ScalarQuestion("S2F6", "the least s2f6", line, operands, answers, (*BLACKWELL, *RTX))
     line = "div.approx.f32 %r0, %r1, %r2"
     operands = {"r1": bits32(4.0), "r2": bits32(2.0**127)}
     answers = {"0, as the ISA says": 0, "the quotient": bits32(2.0**-125)}
@@ -329,13 +327,15 @@ def scalars() -> Iterator[ScalarQuestion]:
         operands = {"r1": bits32(1.25), "r2": 0xFF << (8 * byte)}
         answers = {f"result {place}": 0x2222 + (1 << 4 * place) for place in range(4)}
         yield ScalarQuestion(
-            f"RS4-{byte}", f"which e2m1 takes byte {byte}", line, operands, answers, (100, 103)
+            f"RS4-{byte}", f"which e2m1 takes byte {byte}", line, operands, answers, (100, 103, 107)
         )
     # And in which order of its bits: half a step goes up with the highest bit.
     line = "cvt.rs.satfinite.e4m3x4.f32 %r0, {%r1, %r1, %r1, %r1}, %r2"
     operands = {"r1": bits32(1.0 + 2.0**-4), "r2": 0x80808080}
     answers = {"all straight": 0x39393939, "odd ones reversed": 0x38393839}
-    yield ScalarQuestion("RS8", "is a byte read backwards", line, operands, answers, (100, 103))
+    yield ScalarQuestion(
+        "RS8", "is a byte read backwards", line, operands, answers, (100, 103, 107)
+    )
 
 
 def questions() -> tuple[Question, ...]:

@@ -14,7 +14,7 @@ import pytest
 from fragir import isa
 from fragir.isa import Instruction
 from fragir.isa.emit import emit_module, kernel
-from fragir.isa.targets import TARGETS, number
+from fragir.isa.targets import NEWEST_VERSION, TARGETS, number
 
 HMMA, IMMA, BMMA, DMMA = {0x236, 0x23C}, {0x237}, {0x23D}, {0x23F}
 QMMA, OMMA = {0x27A, 0x47A}, {0x47F}
@@ -73,7 +73,7 @@ def test_lowering(ptxas: Assembler, target: str, full_sweep: bool) -> None:
         pytest.skip("in the full sweep only: FRAGIR_FULL_SWEEP=1")
     found = [i for i in isa.instructions(target=target) if i.family.startswith("mma")]
     found = [i for i in found if not i.refused]
-    version = "8.8" if target in ("sm_70", "sm_72") else "9.2"
+    version = "8.8" if target in ("sm_70", "sm_72") else NEWEST_VERSION
     module = emit_module([(i, "registers") for i in found], target, version)
     entries = operations(ptxas.cubin(module, target))
     least = min(len(entries[f"probe_{n}"]) - moved(i) for n, i in enumerate(found))

@@ -81,7 +81,9 @@ def test_hopper_as_documented() -> None:
     assert meanings("sm_90a") == HOPPER
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_100a", "sm_103a", "sm_120a", "sm_121a"])
+@pytest.mark.parametrize(
+    "target", ["sm_80", "sm_89", "sm_100a", "sm_103a", "sm_107a", "sm_120a", "sm_121a"]
+)
 def test_every_answer_has_a_meaning(target: str) -> None:
     found = meanings(target)
     assert len(found) > 30

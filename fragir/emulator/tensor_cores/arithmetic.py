@@ -27,7 +27,7 @@ class Architecture(Enum):
     AMPERE = "Ampere"  # sm_80, sm_86, sm_87, sm_88
     ADA = "Ada"  # sm_89
     HOPPER = "Hopper"  # sm_90
-    BLACKWELL = "Blackwell"  # sm_100, sm_101, sm_103, sm_110
+    BLACKWELL = "Blackwell"  # sm_100, sm_101, sm_103, sm_110; sm_107, of which nothing is published
     RTX_BLACKWELL = "RTX Blackwell"  # sm_120, sm_121
 
 
@@ -37,7 +37,7 @@ _ARCHITECTURES = {
     Architecture.AMPERE: (80, 86, 87, 88),
     Architecture.ADA: (89,),
     Architecture.HOPPER: (90,),
-    Architecture.BLACKWELL: (100, 101, 103, 110),
+    Architecture.BLACKWELL: (100, 101, 103, 107, 110),
     Architecture.RTX_BLACKWELL: (120, 121),
 }
 
