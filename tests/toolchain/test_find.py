@@ -113,11 +113,12 @@ def test_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert every(NOWHERE) == []
 
 
-def test_absent_ptxas_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_ptxas_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(package: str, name: str) -> None:
         return None
 
     monkeypatch.setattr(finding, "_in_package", nothing)
+    monkeypatch.setenv("FRAGIR_TOOLS", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", "")
     for wanted, words in ((PTXAS, "pip install nvidia-cuda-nvcc"), (NVDISASM, "disassembler")):
         with pytest.raises(FragirError) as caught:
