@@ -41,7 +41,7 @@ def remarks_of(module: ModuleOp) -> list[str]:
 def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
     """A sentence for each instruction that the target does not have natively, or not for long.
 
-    Read off the machine code of ptxas 13.2, as the table of `fragir.isa` has it, and its advice.
+    Read off the machine code of ptxas 13.5, as the table of `fragir.isa` has it, and its advice.
     """
     from fragir import isa
 

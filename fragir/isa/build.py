@@ -61,7 +61,7 @@ def scale_operands(blocks: int, element: str, k: int) -> tuple[Operand, Operand]
 Steps = tuple[tuple[int, Lowering], ...]
 """From which machine on an instruction is what, in rising order; native before the first."""
 
-# By the type of A, as read off the machine code of ptxas 13.2; others are native.
+# By the type of A, as read off the machine code of ptxas 13.5; others are native.
 _BY_TYPE: Mapping[str, Steps] = {
     **dict.fromkeys(("s4", "u4"), ((90, "emulated"),)),
     **dict.fromkeys(FLOAT8_6_4, ((90, "emulated"), (120, "native"))),

@@ -1,7 +1,7 @@
 """`mma.sync`: dense matrix products of one warp (PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3).
 
 The table has one row for a group of shapes and types with the same registers rule, PTX version
-and targets; asked of ptxas 13.2 (12.9 for sm_70 and sm_72), which has the last word.
+and targets; asked of ptxas 13.5 (12.9 for sm_70 and sm_72), which has the last word.
 """
 
 from __future__ import annotations

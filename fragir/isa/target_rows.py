@@ -57,7 +57,7 @@ class Target(NamedTuple):
         return inherited
 
 
-# Lowest PTX version that knows the target (PTX ISA 9.2, section 11.1.2; asked of ptxas 13.2
+# Lowest PTX version that knows the target (PTX ISA 9.2, section 11.1.2; asked of ptxas 13.5
 # and, for sm_70 and sm_72, of ptxas 12.9).
 _NVIDIA = """
 sm_70 6.0   sm_72 6.1   sm_75 6.3
@@ -85,7 +85,7 @@ BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
 
 # Those that ptxas 13 has dropped.
 ONLY_PTXAS_12 = ("sm_70", "sm_72")
-# The newest PTX version this table was checked with (ptxas 13.2).
+# The newest PTX version this table was checked with (ptxas 13.5).
 NEWEST_VERSION = "9.5"
 
 

@@ -3,7 +3,7 @@
 What a compiler for tensor cores emits besides them: copies, barriers, fences, conversions,
 arithmetic. A rule is an opcode with some of its qualifiers; it applies to every opcode that has
 these parts in this order among its own, and none of those that are written `!part`. All rules
-that apply count: the highest version, the intersection of the targets. Asked of ptxas 13.2, and
+that apply count: the highest version, the intersection of the targets. Asked of ptxas 13.5, and
 12.9 for sm_70 and sm_72; within the targets of `fragir.isa.targets`, so what is older than PTX 6.0
 counts as 6.0.
 """

@@ -77,7 +77,7 @@ def machine(target: str) -> BlockLimits:
     number, suffix = int(found[1]), found[2]
     shared = _SHARED[max(n for n in _SHARED if n <= number)] << 10
     clusters = number >= FIRST_WITH_CLUSTERS
-    # asked of ptxas 13.2: code for exactly one machine may declare all that this machine has
+    # asked of ptxas 13.5: code for exactly one machine may declare all that this machine has
     static = shared if clusters and suffix == "a" else STATIC_SHARED
     return BlockLimits(shared, static, LARGEST_CLUSTER if clusters else 1)
 

@@ -1,8 +1,8 @@
 """What ptxas did to a kernel's schedule: products made serial, waits put in, registers spilled.
 
 ptxas says so in notes with a code. The codes are no names: C7519 is an added `wgmma.fence` in
-ptxas 12.9 and 13.0 and a serialised product in 13.2. So a verdict is told by its words, which are
-those of 12.9, 13.0 and 13.2 (`tests/toolchain/test_verdicts.py` has PTX for each that can be had).
+ptxas 12.9 and 13.0 and a serialised product from 13.2 on. So a verdict is told by its words, those
+of 12.9, 13.0, 13.2 and 13.5 (`tests/toolchain/test_verdicts.py` has PTX for each that can be had).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def verdict_of(code: str, words: str, entries: Iterable[str] = ()) -> ScheduleVe
         names = list(entries)
         function = named[1] if named else names[0] if len(names) == 1 else None
         line = _LINE.search(words)
-        number = int(line[1] or line[2]) if line else 0  # 13.2 says "line 0" where it has none
+        number = int(line[1] or line[2]) if line else 0  # 13.2 on says "line 0" where it has none
         rest = _PREFIX.sub("", words)
         said = message.format(function=function or "a kernel", rest=rest)
         return ScheduleVerdict(kind, code, said, hint, function, number or None)

@@ -47,10 +47,10 @@ def newest() -> str | None:
     except FragirError:
         return None
     numbers = [int(x) for x in re.findall(r"\d+", tool.version)]
-    return str(tool.path) if numbers[:2] >= [13, 2] else None
+    return str(tool.path) if numbers[:2] >= [13, 5] else None
 
 
-needs_ptxas = pytest.mark.skipif(newest() is None, reason="needs ptxas 13.2")
+needs_ptxas = pytest.mark.skipif(newest() is None, reason="needs ptxas 13.5")
 
 
 def forms_of(family: str) -> list[str]:

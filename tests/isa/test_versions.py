@@ -76,7 +76,7 @@ def somewhere(ptxas: Assembler, every: list[str]) -> list[str]:
     return [s for s in every if s not in nowhere]
 
 
-# ptxas 12.9 takes these on sm_70 and sm_72; the ISA and ptxas 13.2 have them from sm_90 on.
+# ptxas 12.9 takes these on sm_70 and sm_72; the ISA and ptxas 13.5 have them from sm_90 on.
 EARLY = re.compile(r"fence\.(acquire|release)\.(cta|gpu|sys)")
 
 
