@@ -126,6 +126,7 @@ def test_absent_ptxas(fragir: Fragir, store: Path, monkeypatch: pytest.MonkeyPat
         return None
 
     monkeypatch.setattr("fragir.toolchain.find._in_package", nothing)
+    monkeypatch.setenv("FRAGIR_TOOLS", "none")
     monkeypatch.setenv("PATH", "")
     result = fragir("assemble", "store.ptx", "--target", "sm_80")
     assert result.code == 1

@@ -38,6 +38,7 @@ def test_missing_tools(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr("fragir.toolchain.find._in_package", nothing)
+    monkeypatch.setenv("FRAGIR_TOOLS", "none")
     monkeypatch.setenv("PATH", "")
     result = fragir("doctor", "--json")
     assert result.code == 1

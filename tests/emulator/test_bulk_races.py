@@ -81,6 +81,7 @@ def test_what_a_region_is_made_of(starts: list[int], size: int, unit: int) -> No
         (FENCE, ACQUIRE, "", set[str]()),
         ("", ACQUIRE, FENCE, set[str]()),
         ("fence.proxy.async;", ACQUIRE, "", set[str]()),
+        ("membar.proxy.async;", ACQUIRE, "", set[str]()),
         ("", ACQUIRE, "", {"proxy-fence"}),
         ("fence.proxy.async.shared::cta;", ACQUIRE, "", {"proxy-fence"}),
         (FENCE, RELAXED, "", {"race"}),

@@ -8,6 +8,7 @@ _MISSING = {
     "memory of several GPUs": "multimem",
     "textures and surfaces": "tex tld4 txq istypep suld sust sured suq",
     "tensor memory": "tcgen05",
+    "carry-less products": "clmad",
 }
 
 OPCODES: tuple[Opcode, ...] = tuple(
