@@ -246,14 +246,14 @@ class _Run(NamedTuple):
         from fragir.ptx import parse
 
         launch = LaunchOptions(
-            self.name,
-            self.entry,
-            self.grid,
-            self.block,
-            self.cluster,
-            self.shared,
-            tuple(read_arguments(self.ctx, self._parameter, self.given)),
-            self.target,
+            ptx=self.name,
+            entry=self.entry,
+            grid=self.grid,
+            block=self.block,
+            cluster=self.cluster,
+            shared=self.shared,
+            args=tuple(read_arguments(self.ctx, self._parameter, self.given)),
+            target=self.target,
             limit=self.limit,
         )
         loaded = Loaded(launch.args)

@@ -54,8 +54,8 @@ def _extent(name: str, default: str, text: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True, slots=True)
-class NextGrid:
-    """A grid of the same file that is launched behind another one, as its dependent."""
+class LaunchedGrid:
+    """A kernel of a file, and its grid and arguments."""
 
     entry: str | None
     grid: tuple[int, int, int]
@@ -66,22 +66,17 @@ class NextGrid:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchOptions:
-    """A kernel and how it is launched, as read from the command line."""
+class LaunchOptions(LaunchedGrid):
+    """A launch as read from the command line; `then`: grids behind it, each its predecessor's
+    programmatic dependent."""
 
     ptx: str
-    entry: str | None
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
-    shared: int
-    args: tuple[CommandArgument, ...]
     target: str | None
     ptxas: str | None = None
     variables: Mapping[str, ArrayArgument] = field(default_factory=dict[str, ArrayArgument])
     limit: Limit = NONE
     jobs: int | None = None
-    then: tuple[NextGrid, ...] = ()
+    then: tuple[LaunchedGrid, ...] = ()
 
     @property
     def all_args(self) -> tuple[CommandArgument, ...]:
@@ -91,15 +86,15 @@ class LaunchOptions:
 
 def _read_then(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[NextGrid, ...]:
+) -> tuple[LaunchedGrid, ...]:
     """A callback for `--then`: options of a grid in one word."""
     options = [option for option in _grid_options() if option.name != "ptx"]
     reader = click.Command(str(parameter.opts[0]), params=options, add_help_option=False)
-    found: list[NextGrid] = []
+    found: list[LaunchedGrid] = []
     for value in values:
         try:
             words = shlex.split(value)
-            found.append(NextGrid(**reader.make_context(reader.name, words, context).params))
+            found.append(LaunchedGrid(**reader.make_context(reader.name, words, context).params))
         except (ValueError, click.UsageError) as error:
             said = error.format_message() if isinstance(error, click.UsageError) else str(error)
             raise click.BadParameter(f"`{value}`: {said}") from error
@@ -243,7 +238,7 @@ def emulate(
     return _one_after_the_other(launch, one, values)
 
 
-def _grid(grid: LaunchOptions | NextGrid) -> dict[str, Any]:
+def _grid(grid: LaunchedGrid) -> dict[str, Any]:
     names = ("entry", "grid", "block", "cluster", "shared")
     return {name: getattr(grid, name) for name in names}
 

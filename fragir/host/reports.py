@@ -15,12 +15,7 @@ def joined(reports: Sequence[Report]) -> Report:
     """
     whole = Report()
     for report in reports:
-        whole.findings += report.findings
-        whole.remarks += report.remarks
-        whole.fragments += report.fragments
-        whole.printed += report.printed
-        whole.notes += [note for note in report.notes if note not in whole.notes]
-        whole.statistics.add(report.statistics)
+        whole.add(report)
     known = [one for one in whole.findings if one.places]  # other lines are of several texts
     whole.findings = gathered(known) + [one for one in whole.findings if not one.places]
     return whole
