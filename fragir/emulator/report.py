@@ -125,7 +125,7 @@ KINDS: dict[str, str] = {
     "wgmma-registers": "registers of a pending wgmma are touched (stops the run)",
     "cluster-barrier": "barrier.cluster.arrive and .wait of a thread do not take turns",
     "registers": "setmaxnreg asks for more than the block's pool has, or in the wrong direction",
-    "operand": "an operand holds what PTX gives no meaning: metadata, a size, a divisor, a parity",
+    "operand": "an operand holds what PTX gives no meaning: metadata, a size, a parity",
     "unretired": "an asynchronous copy or wgmma was still pending when its thread exited",
     "out-of-bounds": "an access beyond a variable; outside memory altogether it stops the run",
     "misaligned": "an address is no multiple of the size of the access (stops the run)",

@@ -8,11 +8,6 @@ import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.checks.operand_contents import UniformRegisters
-from fragir.emulator.instructions.table import OPCODES
-from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.program import Program
-from fragir.ptx import parse
 
 HEAD = """.version 8.7
 .target sm_90a
@@ -156,15 +151,12 @@ RESPONSE = (
     "query_cancel.get_first_ctaid::x.b32.b128 %r3, %q;"
 )
 COPY = "mov.u32 %r3, s; cp.async.ca.shared.global [%r3], [%rd1], 8, %r2; cp.async.wait_all;"
-DIVIDE = "{}.{} %r3, %r1, %r2;"
 LONG = "cvt.u64.u32 %rd2, %r2; {}.u64 %rd5, %rd3, %rd2;"
 #: A statement with %r2, what it holds, another that PTX gives no meaning, and how grave that is.
 CONTENTS = {
     "src-size": (COPY, (0, 3, 8), (9, 16, 0xFFFFFFFF), "error"),
     "src-size as a number": (COPY.replace("%r2", "8"), (1,), (), "error"),
     "fns": ("fns.b32 %r3, %r1, %r2, 1;", (0, 31), (32, 0xFFFFFFFF), "error"),
-    "div": (DIVIDE.format("div", "u32"), (1, 0xFFFFFFFF), (0,), "letter"),
-    "rem": (DIVIDE.format("rem", "s32"), (1, 0xFFFFFFFF), (0,), "letter"),
     "div.u64": (LONG.format("div"), (1,), (0,), "letter"),
     "rem.u64": (LONG.format("rem"), (1,), (0,), "letter"),
     "div by a number": ("div.u32 %r3, %r2, 7;", (0, 1), (), "letter"),
@@ -226,46 +218,6 @@ def test_contents(name: str) -> None:
         found = [(f.severity, f.kind) for f in report.findings if f.kind == "operand"]
         assert found == ([(severity, "operand")] if value in others else []), value
         assert value in others or not report.findings, report.findings
-
-
-def test_contents_of_lanes_that_do_not_execute_it() -> None:
-    guarded = f"{FIRST} mov.u32 %r2, 0; @!%p2 mov.u32 %r2, %r1; @!%p2 div.u32 %r3, 8, %r2;"
-    assert results(guarded)[1] == []
-    assert results(guarded.replace("@!%p2 div", "@%p2 div"))[1] == ["operand"]
-
-
-DIVISORS = {
-    "a parameter": ("ld.param.u32 %r3, [n];", True),
-    "computed from one": (
-        "ld.param.u32 %r4, [n]; add.u32 %r3, %r4, 0; shl.b32 %r3, %r3, 1;",
-        False,
-    ),
-    "computed at one statement each": ("ld.param.u32 %r4, [n]; mul.lo.u32 %r3, %r4, %r4;", True),
-    "a special register": ("mov.u32 %r3, %ntid.x; ld.param.u32 %r3, [n];", False),
-    "loaded": ("ld.global.u32 %r3, [%rd1];", False),
-    "another one in each turn": ("ld.param.u32 %r3, [n]; A: sub.u32 %r3, %r3, 1;", False),
-    "under a guard": ("mov.u32 %r3, 0; @%p1 ld.param.u32 %r3, [n];", False),
-}
-
-
-@pytest.mark.parametrize("name", DIVISORS)
-def test_divisors_that_are_one_for_the_launch(name: str) -> None:
-    """Only those are left to compiled runs, which look at no divisor."""
-    made, uniform = DIVISORS[name]
-    text = HEAD.replace("k(.param .u64 out)", "k(.param .u64 out, .param .u32 n)")
-    text = f"{text}{made} div.u32 %r2, %r1, %r3; ret; }}\n"
-    program = Program(parse(text), "k", OPCODES)
-    (ins,) = (p.ins for p in program.code if p.ins.opcode[0] == "div")
-    found = UniformRegisters(program).all(dataflow(program).of(ins).operands[2])
-    assert found == uniform
-
-
-def test_a_divisor_that_becomes_zero_in_a_loop() -> None:
-    """Also behind the turns in which blocks are not compiled yet."""
-    loop = "mov.u32 %r2, 200; A: div.u32 %r3, %r1, %r2; add.u32 %r4, %r4, %r3; sub.u32 %r2, %r2, 1;"
-    loop = f"mov.u32 %r4, 0; {loop} setp.ge.s32 %p2, %r2, END; @%p2 bra A;"
-    assert results(loop.replace("END", "0"))[1] == ["operand"]
-    assert results(loop.replace("END", "1"))[1] == []
 
 
 def test_states_that_an_arrival_has_given() -> None:

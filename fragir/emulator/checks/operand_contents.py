@@ -4,14 +4,14 @@ One table has them all. What else has no meaning stops a run where it is execute
 counts of threads, arrivals and bytes of mbarriers, sizes and alignments of bulk copies, targets of
 brx.idx, ranks and multicasts outside of the cluster; membermasks are `divergent`, metadata of
 sparse products is `sparse_metadata.py`. Shift amounts, lengths of bit fields, selectors of prmt and
-what a shuffle clamps have a meaning for every value.
+what a shuffle clamps have a meaning for every value. A division by zero only has a value that PTX
+does not say: lanes beyond a tile's end divide by what is there, and nobody uses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +23,7 @@ from fragir.emulator.instructions.addresses import window_of
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.mbarriers import LIVE
 from fragir.emulator.machine.memory import WINDOW
-from fragir.emulator.numbers.types import Bools, kind_of
-from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.entities import Placed, Register
-from fragir.ptx import tree
-from fragir.ptx.visit import walk
+from fragir.emulator.numbers.types import Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -56,18 +52,16 @@ class Content:
 
 
 def _operand(
-    index: int, kind: str = "", *, unless: str = "", where: str = ""
+    index: int, kind: str, *, unless: str = "", where: str = ""
 ) -> Callable[[Decoder, Instruction], Values | None]:
-    """An operand that is a number, of the opcode's type unless `kind` says which; only of opcodes
-    without the word `unless` and with the word `where`."""
+    """An operand that is a number of this type; only of opcodes without the word `unless` and with
+    the word `where`."""
 
     def read(d: Decoder, ins: Instruction) -> Values | None:
         words = ins.opcode
         if index >= d.count(ins) or unless in words or (where and where not in words):
             return None
-        if not kind and kind_of(words)[0] not in "us":
-            return None
-        row = d.source(ins, index, kind or kind_of(words))
+        row = d.source(ins, index, kind)
         return lambda sel, mask: get(row, sel, mask)
 
     return read
@@ -118,7 +112,7 @@ def _response(d: Decoder, ins: Instruction) -> Values | None:
 
 _STATE = "the state {:#x} comes from no mbarrier.arrive; PTX leaves the result undefined"
 
-#: PTX ISA 9.2: sections 9.7.9.25.3.1, 9.7.1.17, 9.7.1.8, 9.7.1.9, 9.7.13.15.16, 9.7.13.15.17,
+#: PTX ISA 9.2: sections 9.7.9.25.3.1, 9.7.1.17, 9.7.13.15.16, 9.7.13.15.17,
 #: 9.7.9.18, 9.7.9.25.4.3, 9.7.13.20.2, 9.7.9.20.
 CONTENTS: tuple[Content, ...] = (
     Content(
@@ -132,13 +126,6 @@ CONTENTS: tuple[Content, ...] = (
         _operand(2, "u32"),
         lambda base, ins: base <= 31,
         "the base is {}; PTX leaves the result undefined above 31",
-    ),
-    Content(
-        ("div", "rem"),
-        _operand(2),
-        lambda divisor, ins: divisor != 0,
-        "divides by {}",
-        "division",
     ),
     Content(
         ("mbarrier.test_wait", "mbarrier.try_wait"),
@@ -214,19 +201,9 @@ class OperandContents(Hooks):
         ins = group[0]
         for content in _contents(d.program.opcode(ins).name):
             values = content.read(d, ins)
-            if values is not None and not _settled(d, ins, content):
+            if values is not None:
                 step = self._looking(d, ins, content, values, step)
         return step
-
-    def compiled(self, d: Decoder, instruction: Instruction) -> bool:
-        """A divisor that is one for the launch: it is looked at before a run is compiled."""
-        if d.program.opcode(instruction).name not in ("div", "rem"):
-            return False
-        return self._uniform.all(dataflow(d.program).of(instruction).operands[2])
-
-    @cached_property
-    def _uniform(self) -> UniformRegisters:
-        return UniformRegisters(self.program)
 
     def _looking(
         self, d: Decoder, ins: Instruction, content: Content, values: Values, step: Step
@@ -255,54 +232,6 @@ class OperandContents(Hooks):
         self.report(d, ins, "operand", text, lane=lane, subject=content.says, severity=severity)
 
 
-class UniformRegisters:
-    """Registers that hold one value in the whole launch: numbers, parameters of the kernel, and
-    what is computed from these, each at one statement without a guard."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._known: dict[Register, bool] = {}
-        self._written: dict[Register, list[Placed]] = {}
-        for placed, roles in zip(program.code, dataflow(program).roles, strict=True):
-            for register in roles.written:
-                self._written.setdefault(register, []).append(placed)
-
-    def all(self, registers: Sequence[Register]) -> bool:
-        """Whether all of them do."""
-        return all(map(self._one, registers))
-
-    def _one(self, register: Register) -> bool:
-        if register not in self._known:
-            self._known[register] = False  # whoever depends on himself is not
-            self._known[register] = self._computed(self._written.get(register, []))
-        return self._known[register]
-
-    def _computed(self, written: Sequence[Placed]) -> bool:
-        if len(written) != 1 or written[0].ins.guard is not None:
-            return False
-        placed = written[0]
-        row, roles = self.program.opcode(placed.ins), dataflow(self.program).of(placed.ins)
-        names = [n for o in placed.ins.operands[1:] for n in walk(o) if isinstance(n, tree.Name)]
-        entities = [self.program.find(placed.scope, name.text) for name in names]
-        if row.access == "load":
-            loaded = self.program.main.parameters
-            return not row.together and bool(entities) and all(e in loaded for e in entities)
-        computes = row.bits in ("mixed", "halves") or not isinstance(row.bits, str)
-        if row.access or row.together or row.ends or not computes or len(placed.ins.operands) < 2:
-            return False
-        special = any(isinstance(n, tree.Component) for o in placed.ins.operands for n in walk(o))
-        registers = all(isinstance(e, Register) for e in entities)
-        return registers and not special and self.all(roles.read)
-
-
 def _contents(name: str) -> list[Content]:
     """Those of an opcode, by the name of its row."""
     return [c for c in CONTENTS if name.split("::")[0] in c.opcodes]
-
-
-def _settled(d: Decoder, ins: Instruction, content: Content) -> bool:
-    """Whether a divisor is a number that is right: most are, and need not be looked at again."""
-    if content.letter != "division":
-        return False
-    divisor = d.literal(ins, 2)
-    return divisor is not None and divisor != 0

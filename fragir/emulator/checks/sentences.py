@@ -46,7 +46,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "before resuming execution.",
     ),
     # A number as any other, and mostly nobody uses it.
-    "division": ("div", "Division by zero yields an unspecified, machine-specific value."),
     # Machines look at its lowest bit.
     "parity": (
         "mbarrier.test_wait, mbarrier.try_wait",
