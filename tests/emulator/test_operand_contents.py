@@ -157,8 +157,6 @@ CONTENTS = {
     "src-size": (COPY, (0, 3, 8), (9, 16, 0xFFFFFFFF), "error"),
     "src-size as a number": (COPY.replace("%r2", "8"), (1,), (), "error"),
     "fns": ("fns.b32 %r3, %r1, %r2, 1;", (0, 31), (32, 0xFFFFFFFF), "error"),
-    "div.u64": (LONG.format("div"), (1,), (0,), "letter"),
-    "rem.u64": (LONG.format("rem"), (1,), (0,), "letter"),
     "div by a number": ("div.u32 %r3, %r2, 7;", (0, 1), (), "letter"),
     "div.f32": ("cvt.rn.f32.u32 %f2, %r2; div.rn.f32 %f3, %f1, %f2;", (0, 1), (), "letter"),
     "parity": (INIT + WAIT.format(".parity", "%r2"), (0, 1), (2, 3), "letter"),
