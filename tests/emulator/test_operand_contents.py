@@ -151,14 +151,11 @@ RESPONSE = (
     "query_cancel.get_first_ctaid::x.b32.b128 %r3, %q;"
 )
 COPY = "mov.u32 %r3, s; cp.async.ca.shared.global [%r3], [%rd1], 8, %r2; cp.async.wait_all;"
-LONG = "cvt.u64.u32 %rd2, %r2; {}.u64 %rd5, %rd3, %rd2;"
 #: A statement with %r2, what it holds, another that PTX gives no meaning, and how grave that is.
 CONTENTS = {
     "src-size": (COPY, (0, 3, 8), (9, 16, 0xFFFFFFFF), "error"),
     "src-size as a number": (COPY.replace("%r2", "8"), (1,), (), "error"),
     "fns": ("fns.b32 %r3, %r1, %r2, 1;", (0, 31), (32, 0xFFFFFFFF), "error"),
-    "div by a number": ("div.u32 %r3, %r2, 7;", (0, 1), (), "letter"),
-    "div.f32": ("cvt.rn.f32.u32 %f2, %r2; div.rn.f32 %f3, %f1, %f2;", (0, 1), (), "letter"),
     "parity": (INIT + WAIT.format(".parity", "%r2"), (0, 1), (2, 3), "letter"),
     "state": (
         f"{INIT} cvt.u64.u32 %rd2, %r2; {WAIT.format('', '%rd2')}",
