@@ -68,7 +68,7 @@ def gathered(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
     there is an error to tell of two accesses, no letter is kept.
     """
     found: dict[tuple[object, ...], Finding] = {}
-    both: set[tuple[object, ...]] = set()
+    both: dict[tuple[object, ...], None] = {}
     for run in runs:
         counts = Counter[tuple[object, ...]]()
         for one in run:
@@ -79,7 +79,7 @@ def gathered(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
             counts[key] += one.count
             known = found.setdefault(key, one)
             if pair != at and known.statements != one.statements:
-                both.add(key)
+                both[key] = None
             graver = one if (known.severity, one.severity) == ("letter", "error") else known
             found[key] = replace(graver, count=max(counts[key], known.count))
     for key in both:
