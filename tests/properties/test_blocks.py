@@ -111,7 +111,7 @@ func.func @blocks(%x: {matrix} {{frag.sizes = ["m", "n"]}}, %bias: {bias}{sized}
     return text, target, {"sizes": {"m": m, "n": n}}
 
 
-@examples(50)
+@examples(25)
 @given(program=programs(), seed=st.integers(0, 3))
 def test_blocks(program: tuple[str, str, dict[str, Any]], seed: int) -> None:
     text, target, sizes = program

@@ -129,7 +129,7 @@ def _epilogue(
     return extra, " epilogue {\n" + "\n".join(lines) + "\n  }"
 
 
-@examples(60)
+@examples(20)
 @given(product=products(), seed=st.integers(0, 3))
 def test_matmul(product: Product, seed: int) -> None:
     judge(product.program, product.target, product.sizes, seed=seed)

@@ -162,7 +162,7 @@ def _ptx(element: str) -> str:
     return names.get(element, element)
 
 
-@examples(70)
+@examples(35)
 @given(program=programs(), seed=st.integers(0, 3))
 def test_products(program: tuple[str, str], seed: int) -> None:
     text, target = program

@@ -210,7 +210,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return program.text(), target
 
 
-@examples(120)
+@examples(60)
 @given(program=programs(), seed=st.integers(0, 3))
 def test_tiles(program: tuple[str, str], seed: int) -> None:
     text, target = program

@@ -96,7 +96,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return f"func.func @wgmma({', '.join(arguments)}) {attribute} {{\n{text}\n}}\n", "sm_90a"
 
 
-@examples(30)
+@examples(15)
 @given(program=programs(), seed=st.integers(0, 3))
 def test_warpgroups(program: tuple[str, str], seed: int) -> None:
     text, target = program
