@@ -1,4 +1,9 @@
-"""Masks that are one instruction with what takes them: `(a & m) ^ b` is a `lop3`."""
+"""Masks that are one instruction with what takes them: `(a & m) ^ b` is a `lop3`.
+
+But not where all that is asked of it is whether it is zero: ptxas 12.9 to 13.5 crashes at a `lop3`
+whose only reader is a `setp.eq` with 0 that guards something, on every target. It makes one
+instruction of the two that stand there instead.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, OpResult
 
 from fragir.dialects import ptx
+from fragir.dialects.constants import constant_of
 from fragir.passes.writer.sharing import dies_at, is_alias
 from fragir.passes.writer.text import KernelText
 
@@ -41,7 +47,7 @@ def _part(user: Operation) -> arith.AndIOp | None:
 
     What is masked must still be in its register where the mask's user stands.
     """
-    if user.name not in _TABLES or len(user.operands) != 2:
+    if user.name not in _TABLES or len(user.operands) != 2 or _is_held_against_zero(user):
         return None
     for value, other in (user.operands, reversed(user.operands)):
         mask = value.owner
@@ -54,6 +60,14 @@ def _part(user: Operation) -> arith.AndIOp | None:
         ):
             return mask
     return None
+
+
+def _is_held_against_zero(op: Operation) -> bool:
+    return all(
+        isinstance(use.operation, arith.CmpiOp)
+        and any(constant_of(operand) == 0 for operand in use.operation.operands)
+        for use in op.results[0].uses
+    )
 
 
 def _stays(value: object) -> bool:
