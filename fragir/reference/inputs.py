@@ -29,6 +29,8 @@ class ProgramArgument:
     """None for a scalar; None in it for a dynamic dimension."""
     names: tuple[str, ...]
     """A name for every dimension; made up (`a_d0`) where the program tells none."""
+    likely: tuple[str | None, ...] = ()
+    """Names of sizes that these dimensions are likely to say where nothing else does."""
 
 
 def slots(
@@ -38,8 +40,9 @@ def slots(
     names of dynamic sizes count where they are not made up.
     """
     result: list[ProgramArgument] = []
-    for i, (argument, names) in enumerate(
-        zip(function.body.block.args, dimension_names(function), strict=True)
+    every = dimension_names(function), dimension_names(function, likely=True)
+    for i, (argument, names, likely) in enumerate(
+        zip(function.body.block.args, *every, strict=True)
     ):
         name, element = argument.name_hint or f"arg{i}", type_name(argument.type)
         sizes = shape_of(argument)
@@ -52,7 +55,7 @@ def slots(
         if compiled:
             triples = zip(compiled[i], known, made, strict=True)
             known = tuple(x if isinstance(x, str) and x != m else k for x, k, m in triples)
-        result.append(ProgramArgument(name, element, shape, known))
+        result.append(ProgramArgument(name, element, shape, known, likely))
     return result
 
 
@@ -90,6 +93,11 @@ def resolve(
         for name, size in zip(slot.names, slot.shape or (), strict=True)
         if size is None and name not in origin
     }
+    for slot in arguments:
+        for name, size in zip(slot.likely, slot.shape or (), strict=False):
+            if name in missing and size is not None:
+                origin[name] = size, f"{slot.name}'s type"
+    missing -= set(origin)
     if missing:
         example = ",".join(f"{name}=..." for name in sorted(missing))
         raise FragirError(

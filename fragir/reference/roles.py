@@ -23,7 +23,7 @@ from fragir.dialects.interfaces import (
 from fragir.reference import accesses as accesses  # of operations of xDSL
 
 
-def dimension_names(function: func.FuncOp) -> list[Names]:
+def dimension_names(function: func.FuncOp, *, likely: bool = False) -> list[Names]:
     """A name for every dimension of every argument, as far as the program tells.
 
     From `frag.sizes`, else from the product that uses the argument: A has m and k, B k and n, C m
@@ -31,7 +31,7 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
     `frag.sizes` renames a size of the product, the others follow. () for scalars, None for a
     dimension without a name. Where several products give one name to sizes that are known and
     differ, it is the name of none of them; nor has a known size the name of a dynamic one that only
-    tiles connect with it, which may be parts of both.
+    tiles connect with it, which may be parts of both, unless `likely` names are asked for.
     """
     roles = _from_products(function)
     arguments = list(function.body.block.args)
@@ -51,7 +51,8 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
         rank = len(shape)
         names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
-    _unname(arguments, result, [bool(given[argument]) for argument in arguments], _whole(function))
+    whole = set[SSAValue](arguments) if likely else _whole(function)
+    _unname(arguments, result, [bool(given[argument]) for argument in arguments], whole)
     return result
 
 

@@ -8,6 +8,7 @@ import pytest
 from xdsl.dialects import func
 
 from fragir import compiler
+from fragir.reference.inputs import resolve, slots
 from fragir.reference.roles import dimension_names
 
 MATMUL = """
@@ -101,6 +102,14 @@ func.func @f(%a: memref<?x16xf16> A, %b: memref<16x8xf16>, %c: memref<16x8xf32>)
 def test_a_tile_says_nothing_of_known_sizes(given: str, rows: str) -> None:
     """The tile of 16 rows may be all of C, and more than A has."""
     assert names(TILES, given) == [(rows, "k"), ("k", "n"), (None, "n")]
+
+
+@pytest.mark.parametrize(("sizes", "rows"), [({}, 16), ({"m": 11}, 11)])
+def test_a_known_size_is_likely_where_nothing_else_says(sizes: dict[str, int], rows: int) -> None:
+    function = next(
+        op for op in compiler.parse(TILES.replace(" A", "")).ops if isinstance(op, func.FuncOp)
+    )
+    assert resolve(slots(function), sizes, {})["m"] == rows
 
 
 def test_all_of_an_array_says_what_its_sizes_are() -> None:
