@@ -88,8 +88,8 @@ def _read_then(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[LaunchedGrid, ...]:
     """A callback for `--then`: options of a grid in one word."""
-    options = [option for option in _grid_options() if option.name != "ptx"]
-    reader = click.Command(str(parameter.opts[0]), params=options, add_help_option=False)
+    name = str(parameter.opts[0])
+    reader = click.Command(name, params=_grid_options(), add_help_option=False)
     found: list[LaunchedGrid] = []
     for value in values:
         try:

@@ -41,7 +41,6 @@ class Trial:
     jobs: int | None = None
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
-    """Whether every check is to look at it."""
     resident: int | None = None
     """Blocks that run at once, where not those that the kernel says."""
     stages: dict[str, float] = field(default_factory=dict[str, float])

@@ -6,11 +6,11 @@ asked of all lanes is asked once of each of those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, LayoutError, Point
-from fragir.layout.slots import check_slots
+from fragir.layout.modes import WARP, Axis, LayoutError, Point
+from fragir.layout.slots import check_slots, held_steps, sum_of
 
 LanePoints = tuple[Point | None, ...]
 """What a lane's elements are, None where it holds none."""
@@ -36,13 +36,18 @@ def points_of(layout: Layout, width: int = WARP) -> list[list[LanePoints]]:
 
 def _sums(layout: Layout) -> Iterator[LanePoints]:
     """What each thread holds where it is its beginning and an element's distance from there."""
-    warps, lanes, elements = (_axis(layout, name) for name in ("warp", "lane", "element"))
+    warps, lanes, elements = (
+        held_steps(
+            layout.axis(name) if name in layout.names else Axis(name), layout.rank, layout.where
+        )
+        for name in ("warp", "lane", "element")
+    )
     known: dict[Point | None, LanePoints] = {None: (None,) * len(elements)}
     for warp in warps:
         for lane in lanes:
-            start = _sum(_sum(layout.origin, warp), lane)
+            start = sum_of(sum_of(layout.origin, warp), lane)
             if start not in known:
-                known[start] = tuple([_sum(start, element) for element in elements])
+                known[start] = tuple([sum_of(start, element) for element in elements])
             yield known[start]
 
 
@@ -60,23 +65,3 @@ def _with_flips(layout: Layout) -> Iterator[LanePoints]:
     for thread in range(len(held)):
         points = tuple(held[thread])
         yield known.setdefault(points, points)
-
-
-def _axis(layout: Layout, name: str) -> Sequence[Point | None]:
-    """The steps along an axis; None where a condition of the layout leaves a coordinate out."""
-    if name not in layout.names:
-        return [(0,) * layout.rank]
-    conditions = [condition for condition in layout.where if condition.axis == name]
-    points = layout.axis(name).points(layout.rank)
-    return [
-        point if all(condition(index) for condition in conditions) else None
-        for index, point in enumerate(points)
-    ]
-
-
-def _sum(a: Point | None, b: Point | None) -> Point | None:
-    if a is None or b is None:
-        return None
-    if len(a) == 2:  # by far the most frequent case, and this is the innermost loop
-        return a[0] + b[0], a[1] + b[1]
-    return tuple([x + y for x, y in zip(a, b, strict=True)])

@@ -38,16 +38,8 @@ def each_slot(
         return _each_exclusive_slot(axes, origin, where)
     done: list[tuple[Point, Point | None]] = [((), origin)]
     for axis in axes:
-        conditions = [c for c in where if c.axis == axis.name]
-        points = [
-            (index, point if all(c(index) for c in conditions) else None)
-            for index, point in enumerate(axis.points(len(origin)))
-        ]
-        done = [
-            ((*at, index), None if start is None or step is None else _sum(start, step))
-            for at, start in done
-            for index, step in points
-        ]
+        steps = list(enumerate(held_steps(axis, len(origin), where)))
+        done = [((*at, index), sum_of(start, step)) for at, start in done for index, step in steps]
     return iter(done)
 
 
@@ -207,7 +199,19 @@ def covers_box(axes: Sequence[Axis], extents: Sequence[int]) -> bool:
     return True
 
 
-def _sum(a: Point, b: Point) -> Point:
+def held_steps(axis: Axis, rank: int, where: Sequence[Condition]) -> list[Point | None]:
+    """The steps along an axis; None where a condition leaves a coordinate out."""
+    conditions = [condition for condition in where if condition.axis == axis.name]
+    return [
+        point if all(condition(index) for condition in conditions) else None
+        for index, point in enumerate(axis.points(rank))
+    ]
+
+
+def sum_of(a: Point | None, b: Point | None) -> Point | None:
+    """Where two steps lead; None where one is none."""
+    if a is None or b is None:
+        return None
     if len(a) == 2:  # by far the most frequent case, and this is the innermost loop
         return a[0] + b[0], a[1] + b[1]
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    return tuple([x + y for x, y in zip(a, b, strict=True)])
