@@ -40,9 +40,8 @@ def slots(
     names of dynamic sizes count where they are not made up.
     """
     result: list[ProgramArgument] = []
-    every = dimension_names(function), dimension_names(function, likely=True)
     for i, (argument, names, likely) in enumerate(
-        zip(function.body.block.args, *every, strict=True)
+        zip(function.body.block.args, *dimension_names(function), strict=True)
     ):
         name, element = argument.name_hint or f"arg{i}", type_name(argument.type)
         sizes = shape_of(argument)

@@ -23,7 +23,7 @@ from fragir.dialects.interfaces import (
 from fragir.reference import accesses as accesses  # of operations of xDSL
 
 
-def dimension_names(function: func.FuncOp, *, likely: bool = False) -> list[Names]:
+def dimension_names(function: func.FuncOp) -> tuple[list[Names], list[Names]]:
     """A name for every dimension of every argument, as far as the program tells.
 
     From `frag.sizes`, else from the product that uses the argument: A has m and k, B k and n, C m
@@ -31,7 +31,7 @@ def dimension_names(function: func.FuncOp, *, likely: bool = False) -> list[Name
     `frag.sizes` renames a size of the product, the others follow. () for scalars, None for a
     dimension without a name. Where several products give one name to sizes that are known and
     differ, it is the name of none of them; nor has a known size the name of a dynamic one that only
-    tiles connect with it, which may be parts of both, unless `likely` names are asked for.
+    tiles connect with it, which may be parts of both. The second list has these, too, as likely.
     """
     roles = _from_products(function)
     arguments = list(function.body.block.args)
@@ -51,18 +51,18 @@ def dimension_names(function: func.FuncOp, *, likely: bool = False) -> list[Name
         rank = len(shape)
         names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
-    whole = set[SSAValue](arguments) if likely else _whole(function)
-    _unname(arguments, result, [bool(given[argument]) for argument in arguments], whole)
-    return result
+    is_given = [bool(given[argument]) for argument in arguments]
+    likely = _unnamed(arguments, result, is_given, set(arguments))
+    return _unnamed(arguments, likely, is_given, _whole(function)), likely
 
 
-def _unname(
+def _unnamed(
     arguments: Sequence[BlockArgument],
-    names: list[Names],
+    names: Sequence[Names],
     is_given: Sequence[bool],
     whole: set[SSAValue],
-) -> None:
-    """Takes names away that nobody wrote and that stand for several sizes, or may.
+) -> list[Names]:
+    """Without names that nobody wrote and that stand for several sizes, or may.
 
     `whole`: arguments whose sizes are those of what has their names.
     """
@@ -73,13 +73,16 @@ def _unname(
                 sizes.setdefault(name, set()).add(size)
     several = {name for name, found in sizes.items() if len(found - {DYNAMIC_INDEX}) > 1}
     dynamic = {name for name, found in sizes.items() if DYNAMIC_INDEX in found}
-    for number, argument in enumerate(arguments):
+    result: list[Names] = []
+    for argument, of, given in zip(arguments, names, is_given, strict=True):
         wrong = several if argument in whole else several | dynamic
-        if not is_given[number] and wrong:
-            pairs = zip(names[number], shape_of(argument) or (), strict=True)
-            names[number] = tuple(
+        if not given and wrong:
+            pairs = zip(of, shape_of(argument) or (), strict=True)
+            of = tuple(
                 None if name in wrong and size != DYNAMIC_INDEX else name for name, size in pairs
             )
+        result.append(of)
+    return result
 
 
 def _whole(function: func.FuncOp) -> set[SSAValue]:

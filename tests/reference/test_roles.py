@@ -61,7 +61,7 @@ func.func @f(%a: memref<?x?xf16> A, %b: memref<?x?xf16>, %d: memref<?x?xf16> C,
 
 def names(text: str, a: str = "", c: str = "") -> list[tuple[str | None, ...]]:
     module = compiler.parse(text.replace("xf16> A", f"xf16> {a}").replace("xf16> C", f"xf16> {c}"))
-    return dimension_names(next(op for op in module.ops if isinstance(op, func.FuncOp)))
+    return dimension_names(next(op for op in module.ops if isinstance(op, func.FuncOp)))[0]
 
 
 def test_operands_of_an_epilogue() -> None:
