@@ -338,6 +338,13 @@ class Kernel:
         asked = _asked(options)
         on = self._place(on, views, asked)
         report = None
+        how: dict[str, Any] = {
+            "grid": blocks,
+            "block": threads,
+            "arguments": parameters,
+            "shared": memory,
+            "cluster": cluster,
+        }
         if on == "gpu":
             if asked:
                 raise FragirError(
@@ -345,16 +352,7 @@ class Kernel:
                 )
             from fragir.toolchain import driver
 
-            driver.launch(
-                self._on_this_gpu,
-                self.name,
-                grid=blocks,
-                block=threads,
-                arguments=parameters,
-                shared=memory,
-                cluster=cluster,
-                stream=stream,
-            )
+            driver.launch(self._on_this_gpu, self.name, stream=stream, **how)
         else:
             from fragir import emulator
 
@@ -365,16 +363,7 @@ class Kernel:
                         hint='copy it to the host, or run with on="gpu"',
                     )
             try:
-                report = emulator.run(
-                    self.ptx,
-                    self.name,
-                    grid=blocks,
-                    block=threads,
-                    arguments=parameters,
-                    shared=memory,
-                    cluster=cluster,
-                    **options,
-                )
+                report = emulator.run(self.ptx, self.name, **how, **options)
             except emulator.EmulationError as error:
                 self._place_findings(error.report)
                 raise
