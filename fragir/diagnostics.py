@@ -159,7 +159,7 @@ def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
 
 def _respelled(module: ModuleOp) -> bool:
     """Whether tiles were at fault that are the same and written in two ways: now they are not."""
-    from fragir.dialects.frag.spellings import respell
+    from fragir.dialects.frag.pointwise import respell
 
     try:
         return respell(module)

@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.interfaces import Threads, WarpgroupCollective
 from fragir.dialects.narrow import integers, is_array
 from fragir.dialects.walking import operations_in

@@ -20,7 +20,17 @@ from fragir.dialects.frag.attributes import (
     sizes_error,
     sizes_of,
 )
-from fragir.dialects.frag.grid import BlockCount, Extent, GridAttr, fixed_extents
+from fragir.dialects.frag.grid import (
+    DIVISIBLE,
+    BlockCount,
+    Extent,
+    GridAttr,
+    fixed_extents,
+    least_of,
+    promises_error,
+    promises_of,
+    size_names,
+)
 from fragir.dialects.frag.memory import (
     BarrierOp,
     BlockIdOp,
@@ -38,13 +48,6 @@ from fragir.dialects.frag.memory_layout import (
 )
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
 from fragir.dialects.frag.products import MmaOp
-from fragir.dialects.frag.promises import (
-    DIVISIBLE,
-    least_of,
-    promises_error,
-    promises_of,
-    size_names,
-)
 from fragir.dialects.frag.tiles import LoadOp, StoreOp
 from fragir.dialects.frag.types import (
     MOST_DIMENSIONS,
@@ -56,32 +59,29 @@ from fragir.dialects.frag.types import (
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
-    from fragir.dialects.frag.arrival import ArriveOp
-    from fragir.dialects.frag.atomics import AtomicOp
-    from fragir.dialects.frag.awaiting import AwaitOp
-    from fragir.dialects.frag.batches import MmaBatchedOp
-    from fragir.dialects.frag.clusters import ClusterRankOp
-    from fragir.dialects.frag.heads import HeadOp
-    from fragir.dialects.frag.host import LaunchOp
-    from fragir.dialects.frag.in_flight import InFlightOp, InFlightType, UndefinedOp
+    from fragir.dialects.frag.atomics import ArriveOp, AtomicOp
+    from fragir.dialects.frag.generated import IotaOp, RandomOp
+    from fragir.dialects.frag.grid import LeastAttr
+    from fragir.dialects.frag.in_flight import AwaitOp, InFlightOp, InFlightType, UndefinedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
-    from fragir.dialects.frag.indexing import IotaOp
+    from fragir.dialects.frag.kernels import ClusterRankOp, LaunchOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
-    from fragir.dialects.frag.least import LeastAttr
     from fragir.dialects.frag.matmul import MatmulOp
-    from fragir.dialects.frag.random import RandomOp
+    from fragir.dialects.frag.memory import HeadOp
+    from fragir.dialects.frag.products import MmaBatchedOp
     from fragir.dialects.frag.raster import ForTilesOp, GridSizeOp
-    from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
-    from fragir.dialects.frag.region_reduction import ReduceByOp
+    from fragir.dialects.frag.reductions import BroadcastOp, ReduceByOp, ReduceOp
     from fragir.dialects.frag.reporting import AssertOp, PrintOp
-    from fragir.dialects.frag.ring_types import RingType
+    from fragir.dialects.frag.ring_types import RingType, SlotType
     from fragir.dialects.frag.rings import (
         AcquireOp,
         NoSlotOp,
         PartOp,
+        PassTurnOp,
         PublishOp,
         ReleaseOp,
         RingOp,
+        TakeTurnOp,
     )
     from fragir.dialects.frag.roles import RolesOp
     from fragir.dialects.frag.scan import ScanOp
@@ -93,43 +93,41 @@ if TYPE_CHECKING:
         SplitOp,
         TransposeOp,
     )
-    from fragir.dialects.frag.slot_type import SlotType
     from fragir.dialects.frag.sparse import MmaSparseOp
-    from fragir.dialects.frag.turns import PassTurnOp, TakeTurnOp
     from fragir.dialects.frag.warpgroup_products import WgmmaOp
 
 #: Operations that many programs do without: where their classes stand, by name.
 LATE = {
     "frag.acquire": ("fragir.dialects.frag.rings", "AcquireOp"),
-    "frag.arrive": ("fragir.dialects.frag.arrival", "ArriveOp"),
+    "frag.arrive": ("fragir.dialects.frag.atomics", "ArriveOp"),
     "frag.assert": ("fragir.dialects.frag.reporting", "AssertOp"),
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
-    "frag.await": ("fragir.dialects.frag.awaiting", "AwaitOp"),
-    "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
-    "frag.cluster_rank": ("fragir.dialects.frag.clusters", "ClusterRankOp"),
+    "frag.await": ("fragir.dialects.frag.in_flight", "AwaitOp"),
+    "frag.broadcast": ("fragir.dialects.frag.reductions", "BroadcastOp"),
+    "frag.cluster_rank": ("fragir.dialects.frag.kernels", "ClusterRankOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
     "frag.for_tiles": ("fragir.dialects.frag.raster", "ForTilesOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.grid_size": ("fragir.dialects.frag.raster", "GridSizeOp"),
-    "frag.head": ("fragir.dialects.frag.heads", "HeadOp"),
+    "frag.head": ("fragir.dialects.frag.memory", "HeadOp"),
     "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightOp"),
-    "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
+    "frag.iota": ("fragir.dialects.frag.generated", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
-    "frag.launch": ("fragir.dialects.frag.host", "LaunchOp"),
+    "frag.launch": ("fragir.dialects.frag.kernels", "LaunchOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
-    "frag.mma_batched": ("fragir.dialects.frag.batches", "MmaBatchedOp"),
+    "frag.mma_batched": ("fragir.dialects.frag.products", "MmaBatchedOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.no_slot": ("fragir.dialects.frag.rings", "NoSlotOp"),
     "frag.part": ("fragir.dialects.frag.rings", "PartOp"),
-    "frag.pass_turn": ("fragir.dialects.frag.turns", "PassTurnOp"),
+    "frag.pass_turn": ("fragir.dialects.frag.rings", "PassTurnOp"),
     "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
     "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
     "frag.publish": ("fragir.dialects.frag.rings", "PublishOp"),
-    "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
-    "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
-    "frag.reduce_by": ("fragir.dialects.frag.region_reduction", "ReduceByOp"),
+    "frag.random": ("fragir.dialects.frag.generated", "RandomOp"),
+    "frag.reduce": ("fragir.dialects.frag.reductions", "ReduceOp"),
+    "frag.reduce_by": ("fragir.dialects.frag.reductions", "ReduceByOp"),
     "frag.release": ("fragir.dialects.frag.rings", "ReleaseOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.ring": ("fragir.dialects.frag.rings", "RingOp"),
@@ -138,7 +136,7 @@ LATE = {
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
-    "frag.take_turn": ("fragir.dialects.frag.turns", "TakeTurnOp"),
+    "frag.take_turn": ("fragir.dialects.frag.rings", "TakeTurnOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
     "frag.undefined": ("fragir.dialects.frag.in_flight", "UndefinedOp"),
     "frag.wgmma": ("fragir.dialects.frag.warpgroup_products", "WgmmaOp"),
@@ -147,9 +145,9 @@ LATE = {
 #: The same of types and attributes.
 LATE_ATTRIBUTES = {
     "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightType"),
-    "frag.least": ("fragir.dialects.frag.least", "LeastAttr"),
+    "frag.least": ("fragir.dialects.frag.grid", "LeastAttr"),
     "frag.ring": ("fragir.dialects.frag.ring_types", "RingType"),
-    "frag.slot": ("fragir.dialects.frag.slot_type", "SlotType"),
+    "frag.slot": ("fragir.dialects.frag.ring_types", "SlotType"),
 }
 
 Frag = LateDialect(

@@ -1,4 +1,4 @@
-"""Memory that several threads and blocks change at once: atomics on tiles."""
+"""Memory that several threads and blocks change at once: atomics on tiles, counts of blocks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     UnitAttr,
+    i1,
+    i32,
     i64,
 )
 from xdsl.dialects.utils import DynamicIndexList
@@ -26,6 +28,7 @@ from xdsl.irdl import (
     opt_prop_def,
     opt_result_def,
     prop_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
@@ -44,10 +47,12 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.indexed import INSTRUCTIONS, Indexed
+from fragir.dialects.frag.memory_layout import check_inside
 from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
-from fragir.dialects.frag.types import TileType, tile_of
-from fragir.dialects.interfaces import LayoutDemand, Threads
+from fragir.dialects.frag.types import TileType, is_shared, tile_of
+from fragir.dialects.interfaces import LayoutDemand, MemoryInterface, Threads
+from fragir.dialects.narrow import memref_type
 
 _ADDED = {"s32": "s32", "u32": "u32", "s64": "u64"}  # two's complement: the sign plays no part
 _INTEGERS = {"s32": "s32", "u32": "u32", "s64": "s64"}
@@ -206,3 +211,76 @@ class AtomicOp(IRDLOperation, Indexed):
             old = tile_of(self.old)
             if (old.shape, old.element_type) != (self.tile.type.shape, element):
                 raise VerifyException(f"frag.atomic: memory held a {self.tile.type}, not {old}")
+
+
+# --- blocks that have come ------------------------------------------------------------------------
+
+
+@op_definition
+class ArriveOp(IRDLOperation, MemoryInterface):
+    """Counts the blocks that have come here; true in the last of them.
+
+        %last = frag.arrive %counts[%i, %j] of %parts : memref<?x?xi32>
+
+    The number in global memory is zero before the first of %parts blocks arrives, and again when
+    the last one has. What the others wrote to global memory before they arrived, by threads or by
+    `frag.copy tma`, the last one's threads see. All threads of the block take part, in a role those
+    of the role; none waits for another block. PTX ISA 9.2, sections 8.8 (release and acquire
+    patterns) and 9.7.13.12.
+    """
+
+    name = "frag.arrive"
+    memory = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    parts = operand_def(IndexType)
+    static_indices = prop_def(DenseArrayBase.constr(i64))
+    is_last = result_def(i1)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        "$memory `` custom<DynamicIndexList>($indices, $static_indices) `of` $parts attr-dict"
+        " `:` type($memory)"
+    )
+
+    def __init__(
+        self,
+        memory: SSAValue | Operation,
+        indices: Sequence[Index],
+        parts: SSAValue | Operation,
+    ):
+        dynamic, static = split_indices(indices)
+        super().__init__(
+            operands=[memory, dynamic, parts],
+            properties={"static_indices": static},
+            result_types=[i1],
+        )
+
+    def all_indices(self) -> list[int | SSAValue]:
+        """One index a dimension of the memory, constants as numbers."""
+        return join_indices(self.indices, self.static_indices)
+
+    def reads(self) -> Sequence[SSAValue]:
+        """The counts."""
+        return (self.memory,)
+
+    def writes(self) -> Sequence[SSAValue]:
+        """The counts."""
+        return (self.memory,)
+
+    def counters(self) -> Sequence[SSAValue]:
+        """The counts."""
+        return (self.memory,)
+
+    def verify_(self) -> None:
+        memory, indices = memref_type(self.memory.type), self.all_indices()
+        if is_shared(memory) or memory.element_type != i32:
+            raise VerifyException(
+                f"{self.name}: blocks are counted in global memory of i32, not in {memory}"
+            )
+        rank = len(memory.get_shape())
+        if len(indices) != rank:
+            raise VerifyException(
+                f"{self.name}: {memory} takes {rank} indices, one a dimension, but {len(indices)} "
+                "are given"
+            )
+        check_inside(self.name, memory.get_shape(), indices, [1] * rank, maskable=False)

@@ -25,12 +25,12 @@ A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefLayoutAttr, StringAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -205,14 +205,10 @@ class ExplicitLayoutAttr(MemRefLayoutAttr, Data[Layout], LayoutAttr):
 
     def get_affine_map(self) -> AffineMap:
         """From a memref's indices to the number of elements before the one there."""
-        from fragir.dialects.frag.affine_maps import affine_map  # long, and rarely asked
-
         return affine_map(self.data)
 
     def get_strides(self) -> Sequence[int] | None:
         """One stride a dimension; None where a dimension has no single one."""
-        from fragir.dialects.frag.affine_maps import strides_of_layout
-
         return strides_of_layout(self.data)
 
     def get_offset(self) -> int | None:
@@ -317,3 +313,66 @@ def sizes_of(attribute: Attribute | None) -> tuple[str, ...]:
         return ()
     names = cast("ArrayAttr[Attribute]", attribute)
     return tuple(name.data for name in names if isinstance(name, StringAttr))
+
+
+# --- affine maps ----------------------------------------------------------------------------------
+
+
+def affine_map(layout: Layout) -> AffineMap:
+    """From one coordinate an axis to the layout's one dimension.
+
+    >>> print(affine_map(Layout.parse("row [64:72] col [64:1]")))
+    (d0, d1) -> (((d0 * 72) + d1))
+    """
+    layout = layout.simplified()
+    result = AffineExpr.constant(layout.origin[0])
+    flips: dict[int, list[AffineExpr]] = {}
+    for number, axis in enumerate(layout.axes):
+        coordinate, place, size = AffineExpr.dimension(number), 1, axis.size
+        for mode in axis.modes:
+            if mode.xor:
+                for bit, flipped in _bits(coordinate, place, mode.size, mode.step[0]):
+                    flips.setdefault(bit, []).append(flipped)
+            elif mode.step[0]:
+                digit = _floor(coordinate, place)
+                if place * mode.size < size:
+                    digit = digit % mode.size
+                result = result + digit * mode.stride[0]
+            place *= mode.size
+    total = result
+    for bit, flipped in sorted(flips.items()):
+        old = _floor(total, 1 << bit) % 2
+        new = old
+        for one in flipped:
+            new = new + one
+        result = result - old * (1 << bit) + new % 2 * (1 << bit)
+    return AffineMap(len(layout.axes), 0, (result,))
+
+
+def strides_of_layout(layout: Layout) -> tuple[int, ...] | None:
+    """One stride an axis; None where an axis has no single one, or elements begin later on."""
+    if layout.exclusive:
+        layout = layout.simplified()
+    if layout.exclusive or layout.offset:
+        return None
+    strides: list[int] = []
+    for axis in layout.simplified().axes:
+        if len(axis.modes) > 1:
+            return None
+        strides.append(axis.modes[0].stride[0] if axis.modes else 1)
+    return tuple(strides)
+
+
+def _bits(
+    coordinate: AffineExpr, place: int, size: int, column: int
+) -> Iterator[tuple[int, AffineExpr]]:
+    """Which bits a flipped digit flips: (number of the bit, 0 or 1)."""
+    for number in range(size.bit_length() - 1):
+        moved = column << number
+        for bit in range(moved.bit_length()):
+            if moved >> bit & 1:
+                yield bit, _floor(coordinate, place << number) % 2
+
+
+def _floor(value: AffineExpr, divisor: int) -> AffineExpr:
+    return value if divisor == 1 else value // divisor

@@ -1,10 +1,19 @@
-"""Tiles that products still write, and the tile of which nothing is known."""
+"""What is under way until it is awaited: tiles that products still write, and `frag.await`.
+
+Slots of rings and tiles in flight are used up by one operation on every path. No
+dataflow is needed for it. In the block that defines such a value one operation uses it up, itself
+or, where it is a branch (`scf.if`), in each of its regions; in a loop inside it nothing can, for a
+loop may run never or often: it has to carry the value. What is carried is followed.
+"""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, SSAValue, TypeAttribute, Use
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -12,14 +21,241 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import NoMemoryEffect
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.awaiting import AwaitableType
-from fragir.dialects.frag.linear import LinearUse, carried, named
 from fragir.dialects.frag.types import TileType, WillBeTile, held_tile, tile_of
 from fragir.dialects.interfaces import LayoutInterface, OperandAt, Tile
+
+# --- values that are used up once -----------------------------------------------------------------
+
+
+def carried(value: SSAValue) -> list[SSAValue]:
+    """A value, and every one that it becomes when loops and branches pass it on."""
+    found = [value]
+    for one in found:
+        for use in one.uses:
+            found += [to for to in passed_on(use) if to not in found]
+    return found
+
+
+def passed_on(use: Use) -> Iterator[SSAValue]:
+    """The values that an operand becomes: arguments of a loop's blocks, results."""
+    op, number = use.operation, use.index
+    parent = op.parent_op()
+    if isinstance(op, scf.ForOp) and number >= 3:
+        yield op.body.block.args[number - 2]
+        yield op.results[number - 3]
+    elif isinstance(op, scf.WhileOp):
+        yield op.before_region.block.args[number]
+    elif isinstance(op, scf.ConditionOp) and isinstance(parent, scf.WhileOp) and number >= 1:
+        yield parent.after_region.block.args[number - 1]
+        yield parent.results[number - 1]
+    elif isinstance(op, scf.YieldOp):
+        if isinstance(parent, scf.WhileOp):
+            yield parent.before_region.block.args[number]
+        elif isinstance(parent, scf.ForOp):
+            yield parent.body.block.args[number + 1]
+            yield parent.results[number]
+        elif isinstance(parent, scf.IfOp):
+            yield parent.results[number]
+
+
+def named(value: SSAValue, first: SSAValue, what: str) -> str:
+    """What a value is called that carries the first one on, or is it."""
+    name = f"%{value.name_hint}" if value.name_hint else f"a {what}"
+    if value is first:
+        return name
+    origin = f"%{first.name_hint}" if first.name_hint else f"this {what}"
+    return f"{name}, which carries {origin} on,"
+
+
+class LinearUse:
+    """The uses of one value that is used up once.
+
+    `end` names what uses it up, besides loops and branches that pass it on. A subclass says by
+    `looks` which operations look at the value only, and checks what uses it up.
+    """
+
+    def __init__(self, value: SSAValue, name: str, end: str, what: str):
+        self.value, self.name, self.end, self.what = value, name, end, what
+        self.lookers: set[Operation] = set()
+        self.takers: set[Operation] = set()
+        for use in value.uses:
+            lookers = self.looks(use.operation)
+            self.lookers |= lookers
+            if not lookers:
+                self.check_taker(use)
+                self.takers.add(use.operation)
+        self.within = _with_ancestors(self.lookers | self.takers)
+        self.above_takers = _with_ancestors(self.takers)
+
+    def looks(self, op: Operation) -> set[Operation]:
+        """An operation that only looks at the value, with those that go on from there."""
+        return set()
+
+    def check_taker(self, use: Use) -> None:
+        """VerifyException unless an operation may use the value up."""
+
+    def behind(self, op: Operation, taken: Operation) -> str:
+        """What is wrong where an operation looks at what has been used up."""
+        return f"{self.name} is used by {op.name}{at(op)} behind {taken.name}{at(taken)}"
+
+    def check(self) -> None:
+        """VerifyException unless it is used up once on every path, and looked at before."""
+        owner = self.value.owner
+        block = owner if isinstance(owner, Block) else owner.parent_block()
+        assert block is not None
+        self._block(block)
+
+    def _block(self, block: Block) -> None:
+        taken: Operation | None = None
+        for op in block.ops:
+            if op not in self.within:
+                continue
+            if taken is not None:
+                self._after(op, taken)
+            uses = sum(operand is self.value for operand in op.operands)
+            takes = uses if op in self.takers else 0
+            if takes > 1:
+                raise VerifyException(f"{self.name} goes twice to {op.name}{at(op)}")
+            if takes:
+                taken = op
+            elif op in self.above_takers:
+                self._regions(op)
+                taken = op
+        if taken is None:
+            raise VerifyException(
+                f"{self.name} is not used up{_in(block)}: end with {self.end}, or pass it on"
+            )
+
+    def _regions(self, op: Operation) -> None:
+        """A use inside of an operation with regions."""
+        if not isinstance(op, scf.IfOp):
+            raise VerifyException(
+                f"{self.name} is used up inside of {op.name}{at(op)}, which may run it never or "
+                f"often; let it carry the {self.what} (iter_args)"
+            )
+        for region in op.regions:
+            if not region.blocks:
+                raise VerifyException(
+                    f"{self.name} is used up in one branch of {op.name}{at(op)}; the other needs "
+                    f"{self.end}, too"
+                )
+            self._block(region.block)
+
+    def _after(self, op: Operation, taken: Operation) -> None:
+        if op in self.above_takers:
+            raise VerifyException(
+                f"{self.name} is used up twice, by {taken.name}{at(taken)} and {op.name}{at(op)}"
+            )
+        raise VerifyException(self.behind(op, taken))
+
+
+def _with_ancestors(ops: set[Operation]) -> set[Operation]:
+    found: set[Operation] = set()
+    for op in ops:  # any order
+        up: Operation | None = op
+        while up is not None and up not in found:
+            found.add(up)
+            up = up.parent_op()
+    return found
+
+
+def at(op: Operation) -> str:
+    """Where an operation stands, for the end of a sentence."""
+    where = op.location
+    return f" in line {where.line.data}" if isinstance(where, FileLineColLoc) else ""
+
+
+def _in(block: Block) -> str:
+    parent = block.parent_op()
+    if not isinstance(parent, scf.IfOp):
+        return ""
+    return f" in a branch of {parent.name}{at(parent)}"
+
+
+# --- waiting --------------------------------------------------------------------------------------
+
+
+class AwaitableType(abc.ABC):
+    """A type of which values are awaited: a ring, a tile in flight."""
+
+    def awaited(self) -> Attribute:
+        """The type of what `frag.await` gives."""
+        raise NotImplementedError
+
+    def check_awaited(self, op: AwaitOp) -> None:
+        """What the verifier of `frag.await` checks further of a value of this type."""
+
+
+@op_definition
+class AwaitOp(IRDLOperation, LayoutInterface):
+    """Waits until what is under way is there: a ring's next full slot, or a tile in flight.
+
+    Of a ring it takes the oldest slot that has been published and not awaited yet; that slot is
+    to be released (`frag.release`). Once a tile in flight is there, its registers may be used, and
+    this warpgroup's products have read their shared memory. It may be written if no other warpgroup
+    reads it; with several they meet first (`frag.barrier`), as each waits for its own products
+    alone. How long to wait is computed.
+    """
+
+    name = "frag.await"
+    source = operand_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, source: SSAValue | Operation):
+        source = SSAValue.get(source)
+        super().__init__(operands=[source], result_types=[_awaitable(source.type).awaited()])
+
+    def same_layout(self) -> Iterator[Sequence[Tile]]:
+        """A tile and the tile in flight that it was."""
+        yield OperandAt(self, 0), self.result
+
+    def verify_(self) -> None:
+        type_ = _awaitable(self.source.type)
+        if self.result.type != type_.awaited():
+            raise VerifyException(
+                f"frag.await of {self.source.type} gives {type_.awaited()}, not {self.result.type}"
+            )
+        type_.check_awaited(self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AwaitOp:
+        source = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        place = parser.pos
+        type_ = parser.parse_type()
+        if not isinstance(type_, AwaitableType):
+            parser.raise_error(_not_awaitable(type_), place, parser.pos)
+        op = cls(parser.resolve_operand(source, type_))
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.source)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+
+
+def _awaitable(type_: Attribute) -> AwaitableType:
+    if not isinstance(type_, AwaitableType):
+        raise VerifyException(_not_awaitable(type_))
+    return type_
+
+
+def _not_awaitable(type_: Attribute) -> str:
+    return f"frag.await takes a !frag.ring or a !frag.in_flight<tile>, not {type_}"
+
+
+# --- tiles in flight ------------------------------------------------------------------------------
 
 
 @irdl_attr_definition

@@ -36,7 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_bits, element_name, is_predicate
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
-from fragir.dialects.frag.in_bounds import check_inside
+from fragir.dialects.frag.memory_layout import check_inside
 from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import TileType, tile_of
@@ -146,7 +146,7 @@ class Indexed(LayoutInterface, MemoryInterface):
         return access_cost(places, layout.chunk, memory)
 
     def _row_memory(self, threads: Threads) -> TileMemory | None:
-        from fragir.dialects.frag.tile_memory import memory_of
+        from fragir.dialects.frag.access_cost import memory_of
 
         if not self.by_rows:
             return None

@@ -42,7 +42,7 @@ from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.dialects.frag.scaled_sums import Scaling
+    from fragir.dialects.frag.matmul_sums import Scaling
 
 _WORDS = {"a_block", "b_block", "a_scale_transposed", "b_scale_transposed"}
 """Properties that say something of scales."""
@@ -238,7 +238,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         """The scales of A and B, of those that have some."""
         if not self.is_scaled:
             return ()
-        from fragir.dialects.frag.scaled_sums import scalings_of  # few products have scales
+        from fragir.dialects.frag.matmul_sums import scalings_of  # few products have scales
 
         return scalings_of(self)
 
@@ -246,7 +246,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         """After how many of K a partial sum is added in f32; None where the sum is one."""
         if not self.is_scaled:
             return None
-        from fragir.dialects.frag.scaled_sums import promotion_of  # few products have scales
+        from fragir.dialects.frag.matmul_sums import promotion_of  # few products have scales
 
         return promotion_of(self)
 
@@ -327,14 +327,14 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 f"frag.matmul: nothing accumulates in {self.accumulate}; write f16, f32, f64 or i32"
             ) from error
         if self.is_scaled or not _WORDS.isdisjoint(self.properties):
-            from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
+            from fragir.dialects.frag.matmul_sums import check_scales  # few products have scales
 
             check_scales(self, accumulator, sizes)
         c = self.memories()[2]
         for memory in self.extra.types:
             _check_broadcast(memref_type(memory), whole)
         if self.in_parts:
-            from fragir.dialects.frag.sum_parts import check_parts  # few products have them
+            from fragir.dialects.frag.matmul_sums import check_parts  # few products have them
 
             check_parts(self)
         if self.epilogue is None:

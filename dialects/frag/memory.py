@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     DenseArrayBase,
     IndexType,
     IntegerAttr,
@@ -13,7 +14,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.utils import DynamicIndexList, EnumAttribute
-from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -25,17 +26,18 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.in_bounds import check_inside
-from fragir.dialects.frag.memory_layout import check_memory, memory_layout, one_matrix
+from fragir.dialects.frag.memory_layout import check_inside, check_memory, memory_layout, one_matrix
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 
 
@@ -286,3 +288,77 @@ class BlockIdOp(IRDLOperation):
         super().__init__(
             properties={"dimension": DimensionAttr(dimension)}, result_types=[IndexType()]
         )
+
+
+# --- the first rows -------------------------------------------------------------------------------
+
+
+@op_definition
+class HeadOp(IRDLOperation, MemoryInterface):
+    """A memory up to some row: what follows lies outside, where masked accesses do nothing.
+
+        %rows = frag.head %c to %end : memref<?x64xf32>
+
+    The result has %end in place of the first size, at most as many as there are, and all else of
+    the memory in global memory.
+    """
+
+    name = "frag.head"
+    memory = operand_def(MemRefType)
+    end = operand_def(IndexType)
+    result = result_def(MemRefType)
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, memory: SSAValue | Operation, end: SSAValue | Operation):
+        memory = SSAValue.get(memory)
+        super().__init__(
+            operands=[memory, end], result_types=[open_ended(memref_type(memory.type))]
+        )
+
+    def view_of(self) -> SSAValue:
+        """The memory."""
+        return self.memory
+
+    @classmethod
+    def parse(cls, parser: Parser) -> HeadOp:
+        memory = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        end = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        type_ = parser.parse_type()
+        if not is_memref(type_):
+            parser.raise_error(f"frag.head takes memory, not {type_}", position)
+        op = cls(
+            parser.resolve_operand(memory, type_),
+            parser.resolve_operand(end, IndexType()),
+        )
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.memory)
+        printer.print_string(" to ")
+        printer.print_ssa_value(self.end)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.memory.type)
+
+    def verify_(self) -> None:
+        memory = memref_type(self.memory.type)
+        if is_shared(memory) or not memory.get_shape():
+            raise VerifyException(
+                f"{self.name}: global memory of one dimension or more has first rows, not {memory}"
+            )
+        if self.result.type != open_ended(memory):
+            raise VerifyException(
+                f"{self.name}: the result is {open_ended(memory)}, not {self.result.type}"
+            )
+
+
+def open_ended(memory: MemRefType[Attribute]) -> MemRefType[Attribute]:
+    """The type of memory whose first size is known at run time only."""
+    shape = (DYNAMIC_INDEX, *memory.get_shape()[1:])
+    return MemRefType(memory.element_type, shape, memory.layout, memory.memory_space)

@@ -8,25 +8,30 @@ A memref's own layout maps one coordinate a dimension to a number of elements:
 a layout and a swizzle elements lie row after row, with `strided<...>` by its strides. All four are
 one value, `memory_layout`, with an axis for every dimension in order; an axis may be longer than
 the dimension, where a swizzle or a pitch leaves places without an element.
+
+Whether an access without `masked` stays in its memory, as far as types and constants tell, is here
+too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IntAttr,
+    IntegerAttr,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.affine_maps import strides_of_layout
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr, SharedAttr
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr, SharedAttr, strides_of_layout
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.swizzled import swizzled_elements
@@ -198,3 +203,49 @@ def _are_apart(layout: Layout) -> bool:
             return False
         reached += (size - 1) * stride
     return True
+
+
+# --- accesses within ------------------------------------------------------------------------------
+
+
+def number(index: int | SSAValue) -> int | None:
+    """A constant index; None for one that is known at run time only."""
+    if isinstance(index, int):
+        return index
+    owner = index.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        value: Attribute | None = owner.properties.get("value")
+        if isinstance(value, IntegerAttr):
+            return value.value.data
+    return None
+
+
+AnyT = TypeVar("AnyT")
+
+
+def last_two_turned(sizes: tuple[AnyT, ...]) -> tuple[AnyT, ...]:
+    """What memory has of a tile that it holds transposed: the last two dimensions change places."""
+    return (*sizes[:-2], *sizes[:-3:-1])
+
+
+def check_inside(
+    name: str,
+    sizes: Sequence[int],
+    indices: Sequence[int | SSAValue],
+    extents: Sequence[int],
+    maskable: bool = True,
+) -> None:
+    """VerifyException where `extents` elements a dimension from the indices on leave the memory."""
+    for dim, (size, index, extent) in enumerate(zip(sizes, indices, extents, strict=True)):
+        first = number(index)
+        low = 0 if first is None else first
+        if low >= 0 and (size == DYNAMIC_INDEX or low + extent <= size):
+            continue
+        at = f" from {low} on" if first is not None else ""
+        what = f"{extent} elements{at}" if extent > 1 else f"index {low}"
+        raise VerifyException(
+            f"{name}: {what} in dimension {dim} "
+            + ("lie" if extent > 1 else "lies")
+            + (" outside of the memory" if low < 0 else f" outside of its {size}")
+            + ("; write `masked`, then what lies outside is 0 or dropped" if maskable else "")
+        )

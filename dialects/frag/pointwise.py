@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -18,6 +19,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -230,3 +232,67 @@ def elementwise_cost(tile: SSAValue, layout: Attribute, operations: int) -> floa
     places = layout.layout(*tile_of(tile).shape)
     elements = places.size("element") if "element" in places.names else 1
     return elements * operations * COSTS.issue
+
+
+# --- layouts in two spellings ---------------------------------------------------------------------
+
+
+def respell(module: ModuleOp) -> bool:
+    """Joins what loops yield, functions return, and calls hand over and get; whether anything."""
+    functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, func.FuncOp)}
+    changed = False
+    for op in list(module.walk()):
+        if isinstance(op, func.CallOp):
+            called = functions.get(op.callee.string_value())
+            if called is not None:
+                changed |= _join(op, list(called.function_type.inputs))
+                changed |= _join_results(op, list(called.function_type.outputs))
+        elif isinstance(op, func.ReturnOp):
+            owner = op.parent_op()
+            if isinstance(owner, func.FuncOp):
+                changed |= _join(op, list(owner.function_type.outputs))
+        elif isinstance(op, scf.YieldOp):
+            loop = op.parent_op()
+            if isinstance(loop, scf.ForOp):
+                changed |= _join(op, [value.type for value in loop.iter_args])
+    return changed
+
+
+def _join(op: Operation, wanted: list[Attribute]) -> bool:
+    """Operands get the types that are wanted."""
+    changed = False
+    for number, (value, type_) in enumerate(zip(op.operands, wanted, strict=False)):
+        if value.type != type_ and _alike(value.type, type_):
+            op.operands[number] = _converted(op, value, type_, InsertPoint.before(op))
+            changed = True
+    return changed
+
+
+def _join_results(call: func.CallOp, given: list[Attribute]) -> bool:
+    """Results get the types that the function gives, and are converted into those written."""
+    changed = False
+    for result, type_ in zip(call.results, given, strict=False):
+        written = result.type
+        if written != type_ and _alike(written, type_):
+            uses = list(result.uses)
+            result = Rewriter.replace_value_with_new_type(result, type_)
+            converted = _converted(call, result, written, InsertPoint.after(call))
+            for use in uses:
+                use.operation.operands[use.index] = converted
+            changed = True
+    return changed
+
+
+def _alike(one: Attribute, other: Attribute) -> bool:
+    if not isinstance(one, TileType) or not isinstance(other, TileType):
+        return False
+    placed = one.placement is not None and other.placement is not None
+    return placed and one.element_type == other.element_type and one.goes_with(other)
+
+
+def _converted(op: Operation, value: SSAValue, type_: Attribute, at: InsertPoint) -> SSAValue:
+    assert isinstance(type_, TileType)
+    made = ConvertOp(value, type_)
+    made.location = op.location
+    Rewriter.insert_op(made, at)
+    return made.result

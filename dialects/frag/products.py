@@ -1,4 +1,4 @@
-"""Products of tiles by warps: frag.mma, and what it has in common with others."""
+"""Products of tiles by warps, frag.mma, and of batches of tiles, frag.mma_batched."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag import demands
-from fragir.dialects.frag.choice import choose
-from fragir.dialects.frag.instructions import instruction_of, operand_name
-from fragir.dialects.frag.qualifiers import How
-from fragir.dialects.frag.scales import of_scales, read_scales
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag import product_layouts
+from fragir.dialects.frag.instructions import How, instruction_of, operand_name
+from fragir.dialects.frag.product_layouts import choose
+from fragir.dialects.frag.regrouped import by
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -38,6 +37,60 @@ from fragir.dialects.interfaces import (
     Tile,
 )
 from fragir.errors import FragirError
+
+# --- what there is beside A, B and C --------------------------------------------------------------
+
+
+def of_scales(scales: Sequence[SSAValue]) -> Iterable[tuple[SSAValue, Names]]:
+    """Scales of A have its rows, those of B its columns; along K there are fewer."""
+    sides: tuple[Names, Names] = (("m", None), (None, "n"))
+    return zip(scales, sides, strict=False)
+
+
+def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str, int]:
+    """The type of the scales and how many elements of K each serves; ("", 0) without any.
+
+    FragirError where their shapes or types are not those of an M x N x K product.
+    """
+    if not scales:
+        return "", 0
+    if len(scales) != 2:
+        raise FragirError(
+            f"`scaled` takes two tiles, not {len(scales)}", hint="write `scaled %sfa, %sfb`"
+        )
+    sfa, sfb = map(tile_of, scales)
+    blocks = sfa.cols
+    if sfa.element_type != sfb.element_type:
+        raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")
+    name = {"ue8m0": "ue8m0", "e4m3": "ue4m3"}.get(sfa.element)
+    if name is None:
+        raise FragirError(
+            f"{sfa.element} are no scales",
+            hint="write f8E8M0FNU, or f8E4M3FN, whose sign is dropped",
+        )
+    if sfa.shape != (m, blocks) or sfb.shape != (blocks, n) or k % blocks:
+        raise FragirError(
+            f"SFA is {'x'.join(map(str, sfa.shape))} and SFB {'x'.join(map(str, sfb.shape))} in a "
+            f"product of {m}x{n}x{k}",
+            hint=f"SFA is {m} x blocks, SFB blocks x {n}, and the blocks divide K",
+        )
+    return name, k // blocks
+
+
+def check_metadata(
+    op: str, instruction: isa.Instruction, metadata: TileType, rows: int, k: int
+) -> None:
+    """VerifyException unless the metadata have a nibble for every chunk of every row."""
+    chunk = instruction.operands["e"].chunk
+    wanted = k // chunk
+    if metadata.element != "u4" or metadata.shape != (rows, wanted):
+        raise VerifyException(
+            f"{op}: the metadata are a tile of {rows}x{wanted}xui4, a nibble "
+            f"for every {chunk} elements of K, not {metadata}"
+        )
+
+
+# --- products -------------------------------------------------------------------------------------
 
 A, B, C, METADATA = range(4)
 """The places of a product's first operands."""
@@ -176,7 +229,7 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         """The fragments of the instruction that the target has for these tiles."""
         name = self.instruction_name(threads.target)
         _, _, c, d = self.tile_types()
-        warps = demands.warps_for(name, d, threads.warps)
+        warps = product_layouts.warps_for(name, d, threads.warps)
         operands = [
             (tile, operand_name(name, operand, accumulator), operand)
             for tile, operand, accumulator in (
@@ -186,10 +239,10 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
                 (self.d, "c", d.element),
             )
         ]
-        yield from demands.fragments(operands, "abcd", warps)
+        yield from product_layouts.fragments(operands, "abcd", warps)
         if self.scales:
             instruction = self.instruction(threads.target)
-            yield from demands.scales(instruction, self, self.scales, warps)
+            yield from product_layouts.scales(instruction, self, self.scales, warps)
 
     def alternatives(
         self, value: SSAValue, layout: Attribute, threads: Threads
@@ -201,9 +254,9 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             return
         a, b, c, d = self.demands(threads)
         if value is self.a:
-            yield from demands.reordered(a, b, layout)
+            yield from product_layouts.reordered(a, b, layout)
         if value is self.c:
-            yield from demands.columns_reordered(b, c, d, layout)
+            yield from product_layouts.columns_reordered(b, c, d, layout)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K, K x N, and of the scales what they share with A and B."""
@@ -216,6 +269,106 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             self.instruction_name()
             if self.scales:
                 tiles = (self.a, self.b, self.c, self.d)
-                demands.check_in_order(tiles, "scales are for blocks of K as it is")
+                product_layouts.check_in_order(tiles, "scales are for blocks of K as it is")
         except FragirError as error:
             raise VerifyException(f"frag.mma: {error}") from error
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@op_definition
+class MmaBatchedOp(IRDLOperation):
+    """`d[i] = a[i] b[i] + c[i]`: one `frag.mma` for every matrix of tiles of three dimensions.
+
+    A is batch x M x K, B batch x K x N, C and the result batch x M x N. Words are those of
+    `frag.mma`; there are no scales. `frag-place` makes it products of the batch's matrices, which
+    are in the same lanes and warps, in other registers. (`frag.mma` with `m8n8k4.f16` forms four
+    products at once, which the last dimension counts.)
+    """
+
+    name = "frag.mma_batched"
+    a = operand_def(TileType)
+    b = operand_def(TileType)
+    c = operand_def(TileType)
+    satfinite = opt_prop_def(UnitAttr)
+    rounding = opt_prop_def(StringAttr)
+    bitop = opt_prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
+    using = opt_prop_def(StringAttr)
+    d = result_def(TileType)
+    # no memory, but not Pure: a collective operation must not be hoisted out of control flow
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = (
+        "$a `,` $b `,` $c (`satfinite` $satfinite^)? (`rounding` $rounding^)? (`bitop` $bitop^)?"
+        " (`kind` $kind^)? (`using` $using^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) `->` type($d)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        d: TileType | None = None,
+        *,
+        using: str = "",
+        satfinite: bool = False,
+        rounding: str = "",
+        bitop: str = "",
+        kind: str = "",
+    ):
+        super().__init__(
+            operands=[a, b, c],
+            properties={
+                "using": given(using),
+                "satfinite": flag(satfinite),
+                "rounding": given(rounding),
+                "bitop": given(bitop),
+                "kind": given(kind),
+            },
+            result_types=[d or SSAValue.get(c).type],
+        )
+
+    def tile_types(self) -> TileTypes:
+        """The types of a, b, c and d."""
+        return tile_types(self.a, self.b, self.c, self.d)
+
+    def matrices(self) -> TileTypes:
+        """The types of one product's tiles, without layouts."""
+        a, b, c, d = (TileType(t.shape[1:], t.element_type) for t in self.tile_types())
+        return a, b, c, d
+
+    def how(self) -> How:
+        """What it says besides shapes and types."""
+        words = word(self.rounding), word(self.bitop), word(self.kind)
+        return How(self.satfinite is not None, *words)
+
+    def instruction_name(self, target: str | None = None) -> str:
+        """The short name of the instruction this becomes; FragirError where there is none."""
+        using = None if self.using is None else self.using.data
+        return choose(*self.matrices(), using, target, self.how())
+
+    def verify_(self) -> None:
+        a, b, c, d = (tile.shape for tile in self.tile_types())
+        if any(len(shape) != 3 for shape in (a, b, c, d)):
+            raise VerifyException(
+                "frag.mma_batched: its tiles have three dimensions, a batch of matrices; frag.mma "
+                "multiplies matrices"
+            )
+        fits = a[2] == b[1] and c == d == (a[0], a[1], b[2]) and a[0] == b[0]
+        if not fits:
+            shown = [by(shape) for shape in (a, b, c, d)]
+            raise VerifyException(
+                f"frag.mma_batched: {shown[0]} times {shown[1]} plus {shown[2]} is not {shown[3]}; "
+                "A is batch x M x K, B batch x K x N, C and the result batch x M x N"
+            )
+        try:
+            name = self.instruction_name()
+        except FragirError as error:
+            raise VerifyException(f"frag.mma_batched: {error}") from error
+        if name.startswith("m8n8k4.f16"):
+            raise VerifyException(
+                "frag.mma_batched: m8n8k4.f16 forms four products at once; write frag.mma, whose "
+                "tiles have them last"
+            )

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.attributes import LayoutAttr
-from fragir.dialects.frag.combinations import COMBINATIONS, problem
+from fragir.dialects.frag.reductions import COMBINATIONS, problem
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface, Names, Threads
 from fragir.layout import Layout

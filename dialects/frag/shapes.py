@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -22,11 +22,19 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.numbers import Numbers, brackets, numbers
 from fragir.dialects.frag.regrouped import Regrouped, RenamingOp, by
 from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, tile_of
 from fragir.dialects.interfaces import Names
@@ -41,6 +49,44 @@ from fragir.layout.regrouping import (
     with_last,
     without_last,
 )
+
+# --- lists of numbers as text ---------------------------------------------------------------------
+
+
+@irdl_custom_directive
+class Numbers(CustomDirective):
+    """A property that is a list of whole numbers, in brackets; one that is optional may be away."""
+
+    numbers: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        found = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        self.numbers.set(state, numbers(found))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        attribute = self.numbers.get(op)
+        assert isinstance(attribute, DenseArrayBase)
+        printer.print_string(brackets(integers(cast("DenseArrayBase[Any]", attribute))))
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.numbers.get(op) is not None
+
+    def is_anchorable(self) -> bool:
+        return True
+
+
+def numbers(given: Sequence[int]) -> DenseArrayBase[Any]:
+    """A list of numbers as a property."""
+    return DenseArrayBase.from_list(i64, list(given))
+
+
+def brackets(given: Sequence[int]) -> str:
+    """The text of a list of numbers."""
+    return f"[{', '.join(map(str, given))}]"
+
+
+# --- operations -----------------------------------------------------------------------------------
 
 
 @op_definition

@@ -22,8 +22,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag import demands
+from fragir.dialects.frag import product_layouts
 from fragir.dialects.frag.instructions import (
+    How,
     check_target,
     check_words,
     exists,
@@ -36,14 +37,15 @@ from fragir.dialects.frag.products import (
     B,
     C,
     TileTypes,
+    check_metadata,
     flag,
     given,
     of_accumulators,
+    of_scales,
+    read_scales,
     tile_types,
     word,
 )
-from fragir.dialects.frag.qualifiers import How
-from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -218,10 +220,10 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         name = dense_name(instruction, self.tile_types()[0].element)
         tiles = (OperandAt(self, A), OperandAt(self, B), OperandAt(self, C), self.d)
         operands = [(tile, name, role) for tile, role in zip(tiles, "abcc", strict=True)]
-        warps = demands.warps_for(name, self.d.type, threads.warps)
-        yield from demands.fragments(operands, "abcd", warps)
-        yield demands.selected(instruction, "e", OperandAt(self, METADATA), warps)
-        yield from demands.scales(instruction, self, self.scales, warps)
+        warps = product_layouts.warps_for(name, self.d.type, threads.warps)
+        yield from product_layouts.fragments(operands, "abcd", warps)
+        yield product_layouts.selected(instruction, "e", OperandAt(self, METADATA), warps)
+        yield from product_layouts.scales(instruction, self, self.scales, warps)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """Those of the dense product; A and the metadata are packed along K."""
@@ -245,7 +247,7 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         try:
             instruction = self.instruction()
             tiles = (self.a, self.b, self.c, self.d)
-            demands.check_in_order(tiles, "metadata are for rows and K as they are")
+            product_layouts.check_in_order(tiles, "metadata are for rows and K as they are")
         except FragirError as error:
             raise VerifyException(f"frag.mma_sparse: {error}") from error
         check_metadata(self.name, instruction, metadata, a.rows, b.rows)

@@ -27,8 +27,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import (
+    check_inside,
     check_memory,
     matrix_layout,
     memory_layout,

@@ -44,8 +44,7 @@ from fragir.dialects.frag.attributes import (
     LayoutAttr,
     MmaLayoutAttr,
 )
-from fragir.dialects.frag.in_bounds import check_inside, last_two_turned
-from fragir.dialects.frag.memory_layout import check_memory
+from fragir.dialects.frag.memory_layout import check_inside, check_memory, last_two_turned
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
     IN_LANE,
@@ -405,7 +404,7 @@ def _wide(
 
 
 def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:
-    from fragir.dialects.frag.tile_memory import memory_of
+    from fragir.dialects.frag.access_cost import memory_of
 
     if isinstance(op, LoadOp) and op.broadcast is not None:
         return None

@@ -16,20 +16,26 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag import demands
-from fragir.dialects.frag.choice import check_wgmma, wgmma_n
-from fragir.dialects.frag.instructions import wgmma
+from fragir.dialects.frag import product_layouts
+from fragir.dialects.frag.instructions import How, wgmma
 from fragir.dialects.frag.memory_layout import check_memory
-from fragir.dialects.frag.products import METADATA, A, B, C, flag, turned
-from fragir.dialects.frag.qualifiers import How
-from fragir.dialects.frag.result_text import Accumulators
-from fragir.dialects.frag.scales import check_metadata
+from fragir.dialects.frag.product_layouts import check_wgmma, wgmma_n
+from fragir.dialects.frag.products import METADATA, A, B, C, check_metadata, flag, turned
 from fragir.dialects.frag.types import TileType, held_tile, is_shared, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -47,6 +53,39 @@ from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.tiling import fitted, sharing
 from fragir.layout import Layout
+
+# --- the text of its types ------------------------------------------------------------------------
+
+
+@irdl_custom_directive
+class Accumulators(CustomDirective):
+    """The types of c and metadata, and behind `->` that of d unless it is c's."""
+
+    c: TypeDirective
+    metadata: TypeDirective
+    d: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type_ = parser.parse_type()
+        self.c.set(state, (type_,))
+        self.metadata.set_empty(state)
+        if parser.parse_optional_punctuation(","):
+            self.metadata.parse(parser, state)
+        self.d.set(state, (type_,))
+        if parser.parse_optional_punctuation("->"):
+            self.d.parse(parser, state)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.c.print(printer, state, op)
+        if self.metadata.is_present(op):
+            printer.print_string(", ")
+            printer.print_list(self.metadata.get(op), printer.print_attribute)
+        if self.d.get(op) != self.c.get(op):
+            printer.print_string(" -> ")
+            printer.print_list(self.d.get(op), printer.print_attribute)
+
+
+# --- products -------------------------------------------------------------------------------------
 
 
 @op_definition
@@ -166,9 +205,11 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         operands: list[tuple[Tile, str, str]] = [(self.d, name, "c")]
         if isinstance(a, TileType):
             operands.append((OperandAt(self, A), name, "a"))
-        yield from demands.fragments(operands, "da"[: len(operands)], groups)
+        yield from product_layouts.fragments(operands, "da"[: len(operands)], groups)
         if self.metadata is not None:
-            yield demands.selected(self.instruction(n), "e", OperandAt(self, METADATA), groups)
+            yield product_layouts.selected(
+                self.instruction(n), "e", OperandAt(self, METADATA), groups
+            )
 
     def alternatives(
         self, value: SSAValue, layout: Attribute, threads: Threads
@@ -176,7 +217,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         """D with its columns in the order in which `layout` has them, and B's rows in memory so."""
         if value is not self.c or self.b_transposed is None or self.metadata is not None:
             return
-        yield from demands.columns_and_rows(next(self.demands(threads)), OperandAt(self, B), layout)
+        yield from product_layouts.columns_and_rows(
+            next(self.demands(threads)), OperandAt(self, B), layout
+        )
 
     def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
         """B's, where they are columns of D: those are counted alike (`alternatives`)."""
@@ -186,7 +229,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         """Dimensions that its tiles have in another order than the instruction's; what lies in
         memory is read in that order.
         """
-        return demands.orders_of(self.tiles())
+        return product_layouts.orders_of(self.tiles())
 
     def reads(self) -> list[SSAValue]:
         """B, and A unless it is in registers."""
@@ -224,7 +267,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         try:
             check_wgmma(first, second, c, k, self.how(), negated)
             if self.metadata is not None:
-                demands.check_in_order(self.tiles(), "metadata are for rows and K as they are")
+                product_layouts.check_in_order(
+                    self.tiles(), "metadata are for rows and K as they are"
+                )
                 metadata = tile_of(self.metadata)
                 instruction = self.instruction(wgmma_n(c, element_name(first)))
                 check_metadata(self.name, instruction, metadata, m, k)

@@ -11,7 +11,7 @@ from fragir.builder.places import fail
 from fragir.builder.tiles import TileOperations
 from fragir.builder.values import Scalar
 from fragir.dialects import frag
-from fragir.dialects.frag.clusters import CLUSTER, MOST_BLOCKS
+from fragir.dialects.frag.kernels import CLUSTER, MOST_BLOCKS
 
 
 class ClusterOperations(TileOperations):

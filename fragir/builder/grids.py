@@ -13,8 +13,8 @@ from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.values import IndexOperand, Memory, Scalar
 from fragir.dialects import frag
+from fragir.dialects.frag.kernels import BLOCKS_PER_SM, MOST_RESIDENT
 from fragir.dialects.frag.raster import Along
-from fragir.dialects.frag.residence import BLOCKS_PER_SM, MOST_RESIDENT
 from fragir.dialects.limits import MAPPED_DIMENSIONS
 
 

@@ -8,7 +8,7 @@ from fragir.builder.shapes import Builds, reshape
 from fragir.builder.types import bf16, f16, f32
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
-from fragir.dialects.frag.combinations import problem
+from fragir.dialects.frag.reductions import problem
 
 
 def reduce(trace: Builds, tile: Tile, kind: str, axis: int | None, keepdims: bool) -> Tile | Scalar:

@@ -8,7 +8,7 @@ from fragir.builder.shapes import Builds
 from fragir.builder.types import bf16, f16, f32
 from fragir.builder.values import Tile
 from fragir.dialects import frag
-from fragir.dialects.frag.combinations import COMBINATIONS, problem
+from fragir.dialects.frag.reductions import COMBINATIONS, problem
 
 
 def scan(trace: Builds, tile: Tile, kind: str, axis: int, exclusive: bool, reverse: bool) -> Tile:

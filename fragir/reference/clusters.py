@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from fragir.dialects import frag
-from fragir.dialects.frag.clusters import cluster_of
+from fragir.dialects.frag.kernels import cluster_of
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run

@@ -15,7 +15,7 @@ from xdsl.dialects.math import FmaOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from fragir.dialects.frag.combinations import COMBINATIONS
+from fragir.dialects.frag.reductions import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference import elementwise

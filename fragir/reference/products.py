@@ -6,7 +6,7 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.qualifiers import How
+from fragir.dialects.frag.instructions import How
 from fragir.dialects.frag.sparse import dense_name
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.random import PHILOX, WORDS
+from fragir.dialects.frag.generated import PHILOX, WORDS
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import INTEGERS, Array
@@ -27,7 +27,7 @@ def random(run: Run, op: frag.RandomOp) -> None:
 def philox(counter: list[Array], seed: int) -> list[Array]:
     """The four words of a counter's bits, as uint64; words of the counter left out are zero.
 
-    Section 3.4 of the paper that `fragir.dialects.frag.random` names.
+    Section 3.4 of the paper that `fragir.dialects.frag.generated` names.
     """
     low = np.uint64(_LOW)
     c = [np.asarray(word).astype(np.int64).view(np.uint64) & low for word in counter]

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.combinations import COMBINATIONS, PLACES
-from fragir.dialects.frag.reduction import most_roundings
+from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference import elementwise, integers

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.reduction import most_roundings
+from fragir.dialects.frag.reductions import most_roundings
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded, any_order, apart, bounded
 from fragir.reference.formats import Array, Floats

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError

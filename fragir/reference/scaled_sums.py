@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.scaled_sums import Scaling
+from fragir.dialects.frag.matmul_sums import Scaling
 from fragir.errors import FragirError
 from fragir.reference import elementwise, reductions
 from fragir.reference.bounded import Bounded, bounded, exactly

@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.combinations import neutral
+from fragir.dialects.frag.reductions import neutral
 from fragir.dialects.frag.scan import most_roundings
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import MEANINGS

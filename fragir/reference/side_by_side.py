@@ -14,8 +14,8 @@ from threading import Condition, Thread
 from xdsl.ir import Block
 
 from fragir.dialects import frag
-from fragir.dialects.frag.enclosing import role_of
-from fragir.dialects.frag.turns import roles_of_turn
+from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.rings import roles_of_turn
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.run import Run
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.in_bounds import last_two_turned
+from fragir.dialects.frag.memory_layout import last_two_turned
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
@@ -138,7 +138,7 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
 
     parts = 1
     if op.in_parts:
-        from fragir.dialects.frag.sum_parts import most_parts  # few products have them
+        from fragir.dialects.frag.matmul_sums import most_parts  # few products have them
 
         parts = most_parts(op)
     # of what comes in parts without memory for them, each is added to C by itself

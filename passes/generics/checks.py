@@ -12,7 +12,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block
 
 from fragir.dialects.elements import is_element
-from fragir.dialects.frag.combinations import problem as combination_problem
+from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.scalars import is_scalar
 from fragir.passes.contraction.views import VIEWS, root_of

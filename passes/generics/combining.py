@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypedAttribut
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.combinations import COMBINATIONS
+from fragir.dialects.frag.reductions import COMBINATIONS
 from fragir.passes.contraction.product import is_reduction
 
 KINDS = {

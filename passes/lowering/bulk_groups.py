@@ -17,7 +17,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.frag.tensor_copies import APART
 from fragir.dialects.interfaces import accesses_of, root_of
 from fragir.passes.lowering.forward import Forward

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from fragir.dialects import frag
-from fragir.dialects.frag.clusters import cluster_of
+from fragir.dialects.frag.kernels import cluster_of
 from fragir.dialects.interfaces import accesses_of
 from fragir.dialects.ptx.tensor_maps import CLUSTER, WHOLE_CLUSTERS
 from fragir.passes.lowering import bulk_groups

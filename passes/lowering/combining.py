@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import is_predicate
-from fragir.dialects.frag.combinations import COMBINATIONS, FLOATS, PLACES, neutral
+from fragir.dialects.frag.reductions import COMBINATIONS, FLOATS, PLACES, neutral
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.elementwise import cast_op, clone_region
 from fragir.passes.lowering.lane_builder import REGISTER, Lanes

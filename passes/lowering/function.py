@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.residence import BLOCKS_PER_SM, blocks_per_sm
+from fragir.dialects.frag.kernels import BLOCKS_PER_SM, blocks_per_sm
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
 from fragir.dialects.walking import operations_in

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.lane_selected import turns
+from fragir.dialects.frag.product_layouts import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.isa.tiling import sharing
@@ -74,7 +74,7 @@ def mma(
 
 
 class _Metadata:
-    """A lane's registers of sparse metadata, laid out by `fragir.dialects.frag.lane_selected`."""
+    """A lane's registers of sparse metadata, laid out by `fragir.dialects.frag.product_layouts`."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Metadata:
 
 
 class _Scales:
-    """A lane's registers of block scales, laid out by `fragir.dialects.frag.lane_selected`."""
+    """A lane's registers of block scales, laid out by `fragir.dialects.frag.product_layouts`."""
 
     def __init__(
         self,

@@ -25,8 +25,8 @@ from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.enclosing import role_of
-from fragir.dialects.frag.slots import PART, carried
+from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.ring_types import PART, carried
 from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.layout.modes import WARP

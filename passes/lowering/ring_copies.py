@@ -16,8 +16,8 @@ from xdsl.ir import Operation, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.linear import carried
-from fragir.dialects.frag.slots import PART
+from fragir.dialects.frag.in_flight import carried
+from fragir.dialects.frag.ring_types import PART
 from fragir.errors import FragirError
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.forward import Forward

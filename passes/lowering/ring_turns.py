@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.enclosing import role_of
-from fragir.dialects.frag.turns import roles_of_turn
+from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.rings import roles_of_turn
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.engine import engine, statement

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.enclosing import role_of
-from fragir.dialects.frag.slots import PART, carried
+from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.ring_types import PART, carried
 from fragir.dialects.interfaces import WarpgroupCollective, accesses_of
 from fragir.dialects.narrow import is_memref
 

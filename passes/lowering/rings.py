@@ -15,8 +15,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.linear import carried
-from fragir.dialects.frag.slots import PART
+from fragir.dialects.frag.in_flight import carried
+from fragir.dialects.frag.ring_types import PART
 from fragir.dialects.narrow import memref_type
 from fragir.isa.alignments import TENSOR_BOX
 from fragir.passes.limits import allocate

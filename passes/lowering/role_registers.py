@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from xdsl.ir import Operation
 
 from fragir.dialects import frag
-from fragir.dialects.frag.residence import BLOCKS_PER_SM
+from fragir.dialects.frag.kernels import BLOCKS_PER_SM
 from fragir.dialects.frag.roles import GROUP, REGISTERS, UNIT, Role
 from fragir.errors import FragirError
 from fragir.isa.versions import has

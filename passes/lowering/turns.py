@@ -13,8 +13,8 @@ from typing import NamedTuple
 from xdsl.ir import Region
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.enclosing import role_of
-from fragir.dialects.frag.turns import roles_of_turn, turns_of
+from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.rings import roles_of_turn, turns_of
 from fragir.errors import FragirError
 from fragir.passes.lowering import ring_turns
 from fragir.passes.lowering.lane_builder import Lanes

@@ -10,7 +10,7 @@ from xdsl.dialects import func, memref
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.tile_memory import memory_of
+from fragir.dialects.frag.access_cost import memory_of
 from fragir.dialects.interfaces import FragmentwiseInterface
 from fragir.dialects.walking import operations_in
 from fragir.layout.planning.costs import FEATURES

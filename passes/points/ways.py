@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import trial
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.frag.combinations import problem as combination_problem
+from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.errors import FragirError
 from fragir.isa.elements import FLOAT8

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.enclosing import is_rare
+from fragir.dialects.frag.kernels import is_rare
 from fragir.dialects.frag.tensor_copies import APART, contiguous
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError

@@ -12,7 +12,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.promises import Names, promises_of, size_names
+from fragir.dialects.frag.grid import Names, promises_of, size_names
 from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.narrow import memref_type
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.sum_parts import adds_to_old, most_parts
+from fragir.dialects.frag.matmul_sums import adds_to_old, most_parts
 from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.narrow import memref_type

@@ -24,8 +24,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.kernels import BLOCKS_PER_SM
 from fragir.dialects.frag.raster import Along
-from fragir.dialects.frag.residence import BLOCKS_PER_SM
 from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.narrow import memref_type
 from fragir.passes.remarks import remark

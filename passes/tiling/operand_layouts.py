@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.choice import choose, wgmma_n
+from fragir.dialects.frag.product_layouts import choose, wgmma_n
 from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
 from fragir.layout.modes import Axis

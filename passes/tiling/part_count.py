@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.frag.sum_parts import most_parts
+from fragir.dialects.frag.matmul_sums import most_parts
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
 from fragir.passes.tiling.schedule import suits

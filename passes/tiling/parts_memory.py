@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.promises import LEAST
+from fragir.dialects.frag.grid import LEAST
 from fragir.errors import FragirError
 from fragir.passes.tiling.gemm_schedule import Schedule
 

@@ -48,7 +48,7 @@ def take_cluster(function: func.FuncOp, loop: frag.ForTilesOp) -> None:
     """Gives a loop the clusters of its function; FragirError where it says others."""
     if "frag.cluster" not in function.attributes:
         return
-    from fragir.dialects.frag.clusters import cluster_of
+    from fragir.dialects.frag.kernels import cluster_of
 
     x, y, z = cluster_of(function)
     if (y, z) != (1, 1):

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
-from fragir.dialects.frag.scaled_sums import Scaling
+from fragir.dialects.frag.matmul_sums import Scaling
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.tiling.tile_writer import TileWriter

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, UnitAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.enclosing import RARE
+from fragir.dialects.frag.kernels import RARE
 from fragir.dialects.frag.tensor_copies import APART
 from fragir.passes.tiling.gemm import Gemm
 from fragir.passes.tiling.tile_writer import INDEX

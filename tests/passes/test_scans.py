@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragir
-from fragir.dialects.frag.combinations import neutral
+from fragir.dialects.frag.reductions import neutral
 from fragir.dialects.frag.scan import most_roundings
 from fragir.errors import FragirError
 from fragir.layout import Layout

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import fragir
 from fragir.cli.main import main
-from fragir.dialects.frag.lane_selected import selected_tile, turns
+from fragir.dialects.frag.product_layouts import selected_tile, turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction, instructions
 from fragir.isa.selection import selected_layout

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("fragir", "dialects", "passes")
-MOST_LINES = 420
+MOST_LINES = 600
 
 # Longer files, and why.
 LONG = {

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.frag.enclosing import RARE
+from fragir.dialects.frag.kernels import RARE
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import INDEX
 from fragir.passes.lowering.lane_builder import Lanes

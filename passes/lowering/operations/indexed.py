@@ -6,7 +6,7 @@ from xdsl.dialects import memref
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.in_bounds import check_inside
+from fragir.dialects.frag.memory_layout import check_inside
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError

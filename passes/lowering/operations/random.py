@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
-from fragir.dialects.frag.random import PHILOX, WORDS
+from fragir.dialects.frag.generated import PHILOX, WORDS
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes

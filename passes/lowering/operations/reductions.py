@@ -8,8 +8,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.combinations import PLACES
-from fragir.dialects.frag.reduction import reduced_layout
+from fragir.dialects.frag.reductions import PLACES, reduced_layout
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.combining import Combining

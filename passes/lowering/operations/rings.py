@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.linear import carried
+from fragir.dialects.frag.in_flight import carried
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes

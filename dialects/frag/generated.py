@@ -1,11 +1,11 @@
-"""Random numbers that are a function of a seed and a place: Philox 4x32-10."""
+"""Tiles that are made of no other: where an element stands, and random numbers (Philox 4x32-10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -13,6 +13,7 @@ from xdsl.irdl import (
     base,
     eq,
     operand_def,
+    prop_def,
     result_def,
     traits_def,
     var_operand_def,
@@ -24,6 +25,42 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutInterface, Threads
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+@op_definition
+class IotaOp(IRDLOperation, LayoutInterface):
+    """Every element's place along a dimension of the tile, i32 from 0 on."""
+
+    name = "frag.iota"
+    dim = prop_def(IntegerAttr.constr(i64))
+    tile = result_def(TileType.constr(element_type=eq(i32)))
+    traits = traits_def(Pure())
+    assembly_format = "`dim` $dim attr-dict `:` type($tile)"
+
+    def __init__(self, dim: int, tile: TileType):
+        super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[tile])
+
+    @property
+    def along(self) -> int:
+        """The number of the dimension."""
+        return self.dim.value.data
+
+    def verify_(self) -> None:
+        if not 0 <= self.along < len(self.tile.type.shape):
+            raise VerifyException(f"frag.iota: {self.tile.type} has no dimension {self.along}")
+
+    def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
+        """An instruction for each place."""
+        return elementwise_cost(self.tile, layouts[self.tile], 1)
+
+    def repeats(self) -> bool:
+        """Always."""
+        return True
+
+
+# --- random numbers -------------------------------------------------------------------------------
 
 
 class Philox(NamedTuple):
