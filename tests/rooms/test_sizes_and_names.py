@@ -1,17 +1,23 @@
-"""No file is long without a reason, and a class has a name of its own."""
+"""A file is a subject: neither long without a reason nor the outline of a neighbour; and a class
+has a name of its own."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.rooms.picture import ROOT, graph
+
 ROOMS = ("fragir", "dialects", "passes")
 MOST_LINES = 600
+# A shorter file that a single neighbour imports is part of that neighbour's subject.
+OUTLINE = 100
+#: How many there are. This number only falls.
+MOST_OUTLINES = 91
 
 # Longer files, and why.
 LONG = {
@@ -51,6 +57,59 @@ def test_no_file_is_long_without_a_reason() -> None:
     long = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
     assert {name: lines for name, lines in long.items() if name not in LONG} == {}
     assert set(LONG) <= set(lengths)
+
+
+def outlines(lines: Mapping[str, int], importers: Mapping[str, set[str]]) -> Iterator[str]:
+    """Short modules that nobody imports but one module of the same folder. `lines`: by module,
+    of those that are no package.
+    """
+    for module, count in lines.items():
+        neighbours = importers[module]
+        if count < OUTLINE and len(neighbours) == 1:
+            (neighbour,) = neighbours
+            if neighbour in lines and folder(neighbour) == folder(module):
+                yield module
+
+
+def folder(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Modules that are no package, and their sources."""
+    for module in sorted(graph().modules):
+        path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+        if path.exists():
+            yield module, path.read_text("utf-8")
+
+
+def is_public(module: str) -> bool:
+    """Whether the package's `__init__.pyi` has names of it."""
+    stub = ROOT.joinpath(*folder(module).split("."), "__init__.pyi")
+    return stub.exists() and f"from .{module.rpartition('.')[2]} import" in stub.read_text("utf-8")
+
+
+def test_few_files_are_an_outline() -> None:
+    lines = {module: text.count("\n") for module, text in modules() if not is_public(module)}
+    assert len(lines) > 400
+    found = sorted(
+        outlines(lines, {m: graph().find_modules_that_directly_import(m) for m in lines})
+    )
+    assert len(found) <= MOST_OUTLINES, (
+        f"{len(found)} short files have one importer, beside them; fold them into it: {found}"
+    )
+
+
+def test_what_an_outline_is() -> None:
+    lines = {"a.short": 99, "a.long": 100, "a.user": 300, "b.short": 5, "b.other": 50}
+    importers = {
+        "a.short": {"a.user"},
+        "a.long": {"a.user"},
+        "a.user": set[str](),
+        "b.short": {"a.user"},  # not beside it
+        "b.other": {"a.user", "b.short"},
+    }
+    assert list(outlines(lines, importers)) == ["a.short"]
 
 
 @cache
