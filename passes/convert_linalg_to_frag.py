@@ -27,7 +27,7 @@ class ConvertLinalgToFragPass(ModulePass):
     name = "convert-linalg-to-frag"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.contraction.fusion import Fusion
+        from fragir.passes.structured.fusion import Fusion
 
         for function in kernels_of(op):
             found = [inner for inner in function.walk() if inner.name.startswith("linalg.")]

@@ -15,13 +15,15 @@ from fragir.passes.target_pass import TargetPass
 
 @dataclass(frozen=True)
 class LinalgDispatchPass(TargetPass):
-    """Forms groups of operations that one kernel computes, each a function of its own.
+    """Forms groups of operations that one kernel computes, and writes these kernels, each a function
+    of its own: a `frag.matmul`, or a loop over tiles.
 
     A product takes the elementwise operations behind it whose values nobody else reads; elsewhere
     elementwise operations and reductions stand together as far as one kernel can compute them. What
     one group hands to the next lies in memory that the function allocates. The function becomes one
     of the host (`frag.host`) that launches the kernels in order. One whose operations are a single
-    group stays as it is: it is the kernel.
+    group is the kernel. What no kernel computes stays as it is: the passes behind this one, which
+    write kernels of whole functions, say why.
     """
 
     name = "linalg-dispatch"

@@ -25,26 +25,23 @@ class LinalgTilePass(TargetPass):
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-
-        from fragir.passes.dispatching.groups import is_computed
-        from fragir.passes.dispatching.kernel_kinds import (
-            fusion_problem,
-            has_matrix_product,
-            problem_of,
+        from fragir.passes.structured.bodies import KernelProblem, has_product
+        from fragir.passes.structured.writing import (
+            copied,
+            is_computed,
+            matrix_product,
             tile,
+            work_of,
+            write,
         )
-        from fragir.passes.generics.combining import has_product
 
         for function in kernels_of(op):
-            work = [x for x in function.body.block.ops if is_computed(x)]
-            if not work:
+            if not any(map(is_computed, function.body.block.ops)):
                 continue
-            if has_matrix_product(function) and (
-                fusion_problem(function) is None or problem_of(function, self.target) is not None
-            ):
-                continue
+            if matrix_product(function) is not None:
+                found = write(copied(function), self.target)
+                if isinstance(found, KernelProblem) or found.is_matmul:
+                    continue
             problem = tile(function, self.target)
-            generics = (x for x in work if isinstance(x, LinalgStructuredOperation))
-            if problem is not None and not any(map(has_product, generics)):
+            if problem is not None and not any(map(has_product, work_of(function))):
                 fail(problem.op, problem.words)

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from functools import cached_property
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, Float16Type, MemRefType, ModuleOp, TensorType
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 
-from fragir.dialects.narrow import is_stored_wider
 from fragir.dialects.walking import operations_in
 
 
@@ -119,59 +117,8 @@ def _tensors(contents: Contents) -> bool:
     return _of_tiles(contents) and (tensors or contents.returns_memory)
 
 
-def _named(contents: Contents) -> bool:
-    """Whether a program has operations of linalg or on tensors besides those that every pass knows,
-    or works on memory or tensors of i1 or index.
-    """
-    if not (_linalg(contents) or _tensors(contents)):
-        return False
-    if is_expanded(contents.module) or not contents.operations.isdisjoint(_AFFINE):
-        return True
-    known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
-    names = (name for name in contents.operations if name.startswith("linalg."))
-    return any(name not in known for name in names) or any(
-        is_stored_wider(value.type)
-        for op in operations_in(contents.module)
-        for value in (*op.operands, *op.results)
-    )
-
-
-_AFFINE = ("affine.apply", "affine.min")
-_EXPANDED = frozenset(
-    (
-        *("linalg.softmax", "tensor.splat", "tensor.from_elements", "tensor.insert"),
-        *("tensor.concat", "tensor.pad", "tensor.generate", "tensor.pack", "tensor.unpack"),
-        *("linalg.pack", "linalg.unpack"),
-    )
-)
-
-
-def is_expanded(module: ModuleOp) -> bool:
-    """Whether `linalg-normalize` puts several operations in the place of one."""
-    return any(
-        op.name in _EXPANDED
-        or (
-            op.name.startswith(("arith.", "math."))
-            and any(isinstance(result.type, TensorType) for result in op.results)
-        )
-        or (op.name == "tensor.extract" and isinstance(op.parent_op(), func.FuncOp))
-        or (op.name == "linalg.generic" and _is_rewritten(op))
-        for op in operations_in(module)
-    )
-
-
-def _is_rewritten(op: Operation) -> bool:
-    """Whether `linalg-normalize` puts other generics in the place of one."""
-    if len(op.results) > 1:
-        from fragir.passes.normalizing.splitting import parts_of
-
-        return bool(parts_of(op))
-    total = op.regions[0].block.args[-1].type if op.regions[0].blocks else None
-    if not isinstance(total, AnyFloat) or total.bitwidth > 16 or isinstance(total, Float16Type):
-        return False
-    from fragir.passes.normalizing.wide_sums import factors_of
-
-    return factors_of(op) is not None
+def _structured(contents: Contents) -> bool:
+    return _linalg(contents) or _tensors(contents)
 
 
 def _linalg(contents: Contents) -> bool:
@@ -198,7 +145,7 @@ def _calls(contents: Contents) -> bool:
 
 STAGES = (
     Stage("func-inline", _calls, "linalg-normalize"),
-    Stage("linalg-normalize", _named, "frag-bufferize"),
+    Stage("linalg-normalize", _structured, "frag-bufferize"),
     Stage("frag-bufferize", _tensors, "linalg-dispatch"),
     Stage("linalg-dispatch", _linalg, "linalg-tile"),
     Stage("linalg-tile", _linalg, "convert-linalg-to-frag"),

@@ -129,7 +129,7 @@ class Trial:
         from fragir import compiler
         from fragir.passes.frag_bufferize import FragBufferizePass
         from fragir.passes.func_inline import FuncInlinePass
-        from fragir.passes.stages import is_expanded
+        from fragir.passes.linalg_normalize import LinalgNormalizePass, is_expanded
         from fragir.program import keep_only
 
         module = self.modules.get(bufferized)
@@ -138,8 +138,6 @@ class Trial:
             keep_only(module, self.kernel.name)
             FuncInlinePass().apply(compiler.context(), module)
             if is_expanded(module):
-                from fragir.passes.linalg_normalize import LinalgNormalizePass
-
                 LinalgNormalizePass().apply(compiler.context(), module)
             FragBufferizePass().apply(compiler.context(), module)
         elif module is None:

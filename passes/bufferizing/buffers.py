@@ -21,8 +21,7 @@ from fragir.passes.bufferizing.tensor_memory import (
     is_tensor,
     name_of,
 )
-from fragir.passes.contraction.scalars import erase_dead, owners
-from fragir.passes.contraction.views import root_of
+from fragir.passes.structured.memory import erase_dead, owners, root_of
 
 # A (m, k), B (k, n), C (m, n)
 PLAIN_MAPS = [

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.diagnostics import fail
 from fragir.dialects.narrow import is_memref
 from fragir.passes.bufferizing.tensor_memory import name_of
-from fragir.passes.contraction.scalars import erase_dead, owners
+from fragir.passes.structured.memory import erase_dead, owners
 
 
 def returns_memory(function: func.FuncOp) -> bool:

@@ -14,7 +14,7 @@ from fragir.dialects.narrow import memref_type
 from fragir.dialects.slices import kept_dims, mixed
 from fragir.errors import FragirError
 from fragir.passes.bufferizing.tensor_memory import Size, TensorMemory, is_tensor
-from fragir.passes.contraction.views import root_of
+from fragir.passes.structured.memory import root_of
 
 Part = tensor.ExtractSliceOp | tensor.InsertSliceOp
 Reshape = tensor.CollapseShapeOp | tensor.ExpandShapeOp
@@ -102,7 +102,7 @@ class TensorParts:
         elif isinstance(op, tensor.ExpandShapeOp):
             sizes = _sizes_of(op)
         elif isinstance(op, tensor.CollapseShapeOp):
-            from fragir.passes.contraction.views import product_of
+            from fragir.passes.structured.memory import product_of
 
             known = memory.sizes(op, source)
             sizes = [

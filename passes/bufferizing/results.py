@@ -12,8 +12,7 @@ from fragir.dialects.linalg.destinations import chain_start, homes_of
 from fragir.dialects.narrow import memref_type
 from fragir.passes.bufferizing.parts import collapse, expansion
 from fragir.passes.bufferizing.tensor_memory import Size, TensorMemory, name_of
-from fragir.passes.contraction.scalars import erase_dead, owners
-from fragir.passes.contraction.views import RESHAPES, root_of
+from fragir.passes.structured.memory import RESHAPES, erase_dead, owners, root_of
 
 
 class Results:

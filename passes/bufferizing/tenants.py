@@ -9,7 +9,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 
-from fragir.passes.contraction.views import root_of
+from fragir.passes.structured.memory import root_of
 
 
 class Tenants:

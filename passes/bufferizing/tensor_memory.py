@@ -21,8 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.diagnostics import fail
 from fragir.dialects.narrow import memref_type
 from fragir.passes.bufferizing.tenants import Tenants
-from fragir.passes.contraction.views import root_of, size_of
-from fragir.passes.generics.views import identity_copy
+from fragir.passes.structured.memory import identity_copy, root_of, size_of
 
 Size = SSAValue | int
 

@@ -1,26 +1,29 @@
-"""Makes kernels of a function's groups, and launches of the function."""
+"""Makes kernels of a function's groups, and launches of the function.
+
+A group for which a kernel was written is that kernel; one for which none could be is a function of
+linalg still, of which the passes behind this one say why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import cf, func, memref
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
-from fragir.dialects.constants import constant_of
+from fragir.dialects.constants import constant_of, index_constant
 from fragir.dialects.frag.kernels import HOST
 from fragir.dialects.narrow import is_memref
-from fragir.passes.contraction.scalars import erase_dead, is_scalar
-from fragir.passes.contraction.size_names import name_sizes
-from fragir.passes.contraction.views import VIEWS, root_of
-from fragir.passes.dispatching.dead import erase_unread
-from fragir.passes.dispatching.groups import groups_of, is_computed, units_of
-from fragir.passes.dispatching.kernel_kinds import problem_of
+from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one, units_of
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
+from fragir.passes.structured.bodies import KernelProblem
+from fragir.passes.structured.memory import VIEWS, erase_dead, is_scalar, name_sizes, root_of
+from fragir.passes.structured.writing import WrittenKernel, copied, is_computed, write
 
 
 class Dispatch:
@@ -32,37 +35,60 @@ class Dispatch:
         self._order: dict[SSAValue, int] = {}
 
     def run(self) -> None:
-        """Replaces the groups by launches, unless there is one only."""
+        """Replaces the groups by launches; a function of one kernel becomes that."""
         erase_unread(self._block)
         drop_unit_dims(self._block)
         self._order = {value: at for at, value in enumerate(self._values())}
         units = units_of(self._block)
-        alone = len(units) < 2 and all(len(unit.operations) < 2 for unit in units)
-        if alone or problem_of(self._function, self._target) is None:
+        if not units:
             return
-        groups = groups_of(units, self._accepts)
-        if len(groups) < 2:
-            return
-        self._name()
+        if may_be_one(units):
+            found = write(copied(self._function), self._target)
+            if isinstance(found, WrittenKernel):
+                self._become(found)
+                return
+        before, names = self._function.arg_attrs, self._name()
         name_sizes(self._function)
-        kernels = [self._kernel(group, number) for number, group in enumerate(groups)]
+        groups = groups_of(units, self._write)
+        if len(groups) < 2:
+            self._function.arg_attrs = before
+            for value in names:
+                value.name_hint = None
+            return
+        kernels = [self._made(group, number) for number, group in enumerate(groups)]
         self._hoist()
         end = self._block.last_op
         assert end is not None
-        for group, (kernel, arguments) in zip(groups, kernels, strict=True):
+        for group, kernel in zip(groups, kernels, strict=True):
             # in their order: the first operation of a group may be a fill that stands further ahead
+            arguments = self._arguments(group.operations)
             launch = frag.LaunchOp(kernel.sym_name.data, arguments)
-            launch.location = group[-1].location
+            launch.location = group.operations[-1].location
             Rewriter.insert_op(launch, InsertPoint.before(end))
         for op in [x for x in self._block.ops if isinstance(x, memref.DeallocOp)]:
             op.detach()
             Rewriter.insert_op(op, InsertPoint.before(end))
-        for op in (op for group in groups for op in group):
+        for op in (op for group in groups for op in group.operations):
             Rewriter.erase_op(op)
         self._clean()
-        at = InsertPoint.after(self._function)
-        Rewriter.insert_op([kernel for kernel, _ in kernels], at)
+        Rewriter.insert_op(kernels, InsertPoint.after(self._function))
         self._function.attributes[HOST] = UnitAttr()
+
+    def _become(self, kernel: WrittenKernel) -> None:
+        """Puts a kernel in the place of the function."""
+        kernel.function.detach()
+        Rewriter.insert_op(kernel.function, InsertPoint.before(self._function))
+        Rewriter.erase_op(self._function)
+
+    def _write(self, group: Sequence[Operation]) -> WrittenKernel | KernelProblem:
+        return write(self._kernel(group), self._target)
+
+    def _made(self, group: KernelGroup, number: int) -> func.FuncOp:
+        """The kernel of a group; where none could be written, the operations themselves."""
+        kernel = self._kernel(group.operations) if group.kernel is None else group.kernel.function
+        kernel.detach()
+        kernel.sym_name = StringAttr(f"{self._function.sym_name.data}_{number}")
+        return kernel
 
     def _values(self) -> Iterator[SSAValue]:
         """The values of the function, in the order in which kernels take them."""
@@ -70,54 +96,52 @@ class Dispatch:
         for op in self._block.ops:
             yield from op.results
 
-    def _name(self) -> None:
-        """Names what goes from kernel to kernel, as plans show it."""
+    def _name(self) -> list[SSAValue]:
+        """Names what goes from kernel to kernel, as plans show it; what it has named."""
         taken = {value.name_hint for value in self._order}
         names = (name for at in count() if (name := f"t{at}") not in taken)
+        made: list[SSAValue] = []
         for value in self._order:
             if isinstance(value.owner, memref.AllocOp) and value.name_hint is None:
                 value.name_hint = next(names)
-
-    def _accepts(self, group: Sequence[Operation]) -> bool:
-        """Whether one kernel can compute a group."""
-        kernel, _ = self._kernel(group, 0)
-        return problem_of(kernel, self._target) is None
+                made.append(value)
+        return made
 
     # --- kernels ------------------------------------------------------------------------------
 
-    def _kernel(
-        self, group: Sequence[Operation], number: int
-    ) -> tuple[func.FuncOp, list[SSAValue]]:
-        """A function that computes a group, in no module yet, and what it is launched with."""
-        outside = self._outside(group)
-        within = self._within(group, outside)
-        inner = sorted(within, key=self._place)
+    def _kernel(self, group: Sequence[Operation]) -> func.FuncOp:
+        """A function that computes a group, in a module of its own."""
+        inner, arguments = self._inner(group), self._arguments(group)
+        block = Block(arg_types=[value.type for value in arguments])
+        names: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+        for value, argument in zip(arguments, block.args, strict=True):
+            argument.name_hint = value.name_hint
+        block.add_ops(op.clone(names) for op in (*inner, *group))
+        end = func.ReturnOp()
+        end.location = self._function.location
+        block.add_op(end)
+        name = f"{self._function.sym_name.data}_0"
+        kernel = func.FuncOp(name, ([value.type for value in arguments], []), Region(block))
+        kernel.location = group[-1].location
+        self._annotate(kernel, arguments)
+        ModuleOp([kernel])
+        return kernel
+
+    def _inner(self, group: Sequence[Operation]) -> list[Operation]:
+        """What the kernel of a group repeats of the function, in order."""
+        return sorted(self._within(group, self._outside(group)), key=self._place)
+
+    def _arguments(self, group: Sequence[Operation]) -> list[SSAValue]:
+        """What the kernel of a group is launched with."""
+        inner = self._inner(group)
+        within = set(inner)
         used = [value for op in inner for value in op.operands]
         roots = [
             value
             for value in (*used, *self._used(group))
             if not isinstance(value.owner, Operation) or value.owner not in within
         ]
-        arguments = sorted(dict.fromkeys(roots), key=self._order.__getitem__)
-        block = Block(arg_types=[value.type for value in arguments])
-        names: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-        for value, argument in zip(arguments, block.args, strict=True):
-            argument.name_hint = value.name_hint
-        for op in (*inner, *group):
-            copy = op.clone(names)
-            for old, new in zip(op.walk(), copy.walk(), strict=True):
-                new.location = old.location
-            block.add_op(copy)
-            for old, new in zip(op.results, copy.results, strict=True):
-                new.name_hint = old.name_hint
-        end = func.ReturnOp()
-        end.location = self._function.location
-        block.add_op(end)
-        name = f"{self._function.sym_name.data}_{number}"
-        kernel = func.FuncOp(name, ([value.type for value in arguments], []), Region(block))
-        kernel.location = group[-1].location
-        self._annotate(kernel, arguments)
-        return kernel, arguments
+        return sorted(dict.fromkeys(roots), key=self._order.__getitem__)
 
     def _place(self, op: Operation) -> int:
         return self._order[op.results[0]]
@@ -217,6 +241,49 @@ class Dispatch:
                     Rewriter.erase_op(user)
                 Rewriter.erase_op(op)
         erase_dead([op for op in self._block.ops if op.results], self._block)
+
+
+def erase_unread(block: Block) -> None:
+    """Erases operations of linalg that write memory of the block's own which nothing behind them
+    reads. Sizes of such memory are those that it was allocated with.
+    """
+    for op in list(block.ops):
+        if isinstance(op, memref.DimOp) and isinstance(op.source.owner, memref.AllocOp):
+            _forward(op, op.source.owner)
+    read: set[SSAValue] = set()
+    for op in reversed(list(block.ops)):
+        if isinstance(op, (memref.AllocOp, memref.DeallocOp, memref.DimOp, *VIEWS)):
+            continue
+        memories = {
+            root_of(value)
+            for inner in op.walk()
+            for value in inner.operands
+            if is_memref(value.type)
+        }
+        if isinstance(op, LinalgStructuredOperation):
+            written = {root_of(output) for output in op.outputs}
+            asserts = any(isinstance(inner, cf.AssertOp) for inner in op.body.block.ops)
+            if not asserts and all(
+                isinstance(m.owner, memref.AllocOp) and m not in read for m in written
+            ):
+                Rewriter.erase_op(op)
+                continue
+        read |= memories
+
+
+def _forward(op: memref.DimOp, memory: memref.AllocOp) -> None:
+    """Gives a size of memory as it was given when that was allocated."""
+    dim = constant_of(op.index)
+    shape = memory.memref.type.get_shape()
+    if dim is None or not 0 <= dim < len(shape):
+        return
+    if shape[dim] < 0:
+        size: SSAValue = memory.dynamic_sizes[sum(s < 0 for s in shape[:dim])]
+    else:
+        made: Operation = index_constant(shape[dim])
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        size = made.results[0]
+    Rewriter.replace_op(op, [], [size])
 
 
 _SIZES = "frag.sizes"

@@ -3,8 +3,9 @@
 Front to back, an operation that belongs to no group yet opens one. Behind it the operations that
 read what the group computes, and need nothing that is computed outside of it in between, may join;
 they then run earlier than they stood, so they must not meet the memory of those that they pass.
-Whether a kernel can compute a group is not decided by rules here but asked of those who write
-kernels: of the ways to cut the row of candidates the longest that they take is taken.
+Whether a kernel can compute a group is asked of those who write kernels: of the ways to cut the row
+of candidates the longest that they take is taken. What no kernel ever does is not asked: two
+products, and sums that are summed once more.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 
+from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.narrow import is_memref
-from fragir.passes.contraction.views import root_of
-from fragir.passes.generics.combining import has_product
+from fragir.passes.structured.bodies import KernelProblem, has_product
+from fragir.passes.structured.memory import root_of
+from fragir.passes.structured.writing import WrittenKernel, is_computed
 
-Accepts = Callable[[Sequence[Operation]], bool]
+Writer = Callable[[Sequence[Operation]], WrittenKernel | KernelProblem]
 
 
 class Touched(NamedTuple):
@@ -50,9 +53,11 @@ def touched(op: Operation) -> Touched:
     return Touched(frozenset(map(root_of, inputs)), frozenset(map(root_of, op.outputs)))
 
 
-def is_computed(op: Operation) -> bool:
-    """Whether an operation is one that kernels compute."""
-    return isinstance(op, LinalgStructuredOperation | memref.CopyOp)
+class KernelGroup(NamedTuple):
+    """Operations that one kernel computes, and the kernel, if one could be written."""
+
+    operations: list[Operation]
+    kernel: WrittenKernel | None
 
 
 class Unit(NamedTuple):
@@ -83,57 +88,101 @@ def units_of(block: Block) -> list[Unit]:
     return units + [Unit((op,), facts[op]) for op in filled.values()]
 
 
-def groups_of(units: Sequence[Unit], accepts: Accepts) -> list[list[Operation]]:
+def may_be_one(units: Sequence[Unit]) -> bool:
+    """Whether all of them may be one kernel."""
+    first, *rest = units
+    return len(_able(first, rest)) == len(rest)
+
+
+def groups_of(units: Sequence[Unit], write: Writer) -> list[KernelGroup]:
     """The groups of a function's operations, in the order of their first ones."""
-    left, groups = list(units), list[list[Operation]]()
+    left, groups = list(units), list[KernelGroup]()
     while left:
         first, *rest = left
-        apart = _fills_apart(first, accepts)
-        if apart:
-            groups += [[fill] for fill in apart]
-            *kept, op = (one for one in first.operations if one not in apart)
-            fact, begun = touched(op), _written(kept)
-            memory = Touched(fact.reads - begun, fact.writes | begun)
-            first = Unit((*kept, op), memory)
-        joining = _with_one_product(first, _joining(first, rest))
-        while joining and not accepts(_operations([first, *joining])):
-            joining.pop()
-        groups.append(_operations([first, *joining]))
-        left = [unit for unit in rest if unit not in joining]
+        group, joined = _grown(first, rest, write)
+        if group.kernel is None and len(first.operations) > 1:
+            apart, first = _fills_apart(first, write)
+            groups += apart
+            if apart:
+                group, joined = _grown(first, rest, write)
+        groups.append(group)
+        left = [unit for unit in rest if unit not in joined]
     return groups
 
 
-def _fills_apart(unit: Unit, accepts: Accepts) -> list[Operation]:
-    """The fills of a unit that need kernels of their own: none, those of what the operation only
-    reads, or all.
+def _grown(first: Unit, rest: Sequence[Unit], write: Writer) -> tuple[KernelGroup, list[Unit]]:
+    """The longest group that a kernel is written for, from a unit on, and what joined it."""
+    joining = _able(first, _joining(first, rest))
+    while True:
+        operations = _operations([first, *joining])
+        found = write(operations)
+        if isinstance(found, WrittenKernel) or not joining:
+            return KernelGroup(
+                operations, found if isinstance(found, WrittenKernel) else None
+            ), joining
+        most = len(operations) - 1 if found.most is None else found.most
+        joining.pop()
+        while joining and len(_operations([first, *joining])) > most:
+            joining.pop()
+
+
+def _fills_apart(unit: Unit, write: Writer) -> tuple[list[KernelGroup], Unit]:
+    """The fills of a unit that need kernels of their own: those of what the operation only reads,
+    or all; what is left of it.
     """
     *fills, op = unit.operations
-    if not fills or accepts(unit.operations):
-        return []
     others = [fill for fill in fills if _written([fill]).isdisjoint(touched(op).writes)]
     for apart in (others, fills):
-        if apart and accepts([one for one in unit.operations if one not in apart]):
-            return apart
-    return []
+        kept = [one for one in unit.operations if one not in apart]
+        if apart and isinstance(write(kept), WrittenKernel):
+            fact, begun = touched(op), _written(kept[:-1])
+            memory = Touched(fact.reads - begun, fact.writes | begun)
+            groups = [KernelGroup([fill], _kernel(write([fill]))) for fill in apart]
+            return groups, Unit((*kept,), memory)
+    return [], unit
+
+
+def _kernel(found: WrittenKernel | KernelProblem) -> WrittenKernel | None:
+    return found if isinstance(found, WrittenKernel) else None
 
 
 def _written(operations: Sequence[Operation]) -> frozenset[SSAValue]:
     return frozenset(memory for op in operations for memory in touched(op).writes)
 
 
-def _with_one_product(first: Unit, joining: Sequence[Unit]) -> list[Unit]:
-    """Those ahead of a second product: no kernel has two."""
-    products, found = sum(map(has_product, _structured([first]))), list[Unit]()
-    for unit in joining:
-        products += sum(map(has_product, _structured([unit])))
-        if products > 1:
-            break
+def _able(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
+    """Those ahead of what no kernel has: a second product, or a sum of what another one sums to
+    along loops that the second one reduces.
+    """
+    products, found, sums = 0, list[Unit](), dict[SSAValue, frozenset[int]]()
+    for unit in (first, *rest):
+        for op in unit.operations:
+            if isinstance(op, LinalgStructuredOperation):
+                products += has_product(op)
+                if products > 1 or not _follow(op, sums):
+                    return found[1:]
         found.append(unit)
-    return found
+    return found[1:]
 
 
-def _structured(units: Sequence[Unit]) -> list[LinalgStructuredOperation]:
-    return [op for op in _operations(units) if isinstance(op, LinalgStructuredOperation)]
+def _follow(op: LinalgStructuredOperation, sums: dict[SSAValue, frozenset[int]]) -> bool:
+    """Notes along which dimensions of memory others' sums lie, by what an operation reads; whether
+    it reduces none of these.
+    """
+    maps, first = maps_of(op), len(op.inputs)
+    along: set[int] = set()
+    for value, map_, argument in zip(op.operands, maps, op.body.block.args, strict=True):
+        if argument.uses:
+            for dim in sums.get(value, ()):
+                along |= map_.results[dim].used_dims()
+    kept = set[int]().union(*(map_.used_dims() for map_ in maps[first:]))
+    if along - kept:
+        return False
+    reduces = len(kept) < maps[0].num_dims
+    for value, map_ in zip(op.outputs, maps[first:], strict=True):
+        dims = enumerate(map_.results)
+        sums[value] = frozenset(d for d, e in dims if reduces or e.used_dims() & along)
+    return True
 
 
 def _operations(units: Sequence[Unit]) -> list[Operation]:

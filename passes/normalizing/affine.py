@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.passes.contraction.affine_values import computed, value_of
+from fragir.passes.structured.values import computed, value_of
 
 
 def expand_affine(function: func.FuncOp) -> None:

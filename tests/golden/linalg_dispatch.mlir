@@ -1,5 +1,5 @@
 // RUN: -p linalg-dispatch
-// Two products with what follows the first; a size's name goes with the temporary.
+// Two products with what follows the first, each a kernel; a size's name goes with the temporary.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

@@ -8,7 +8,7 @@ import pytest
 import fragir
 from benchmarks.sweeps import far_memory
 from fragir.errors import FragirError
-from fragir.passes.generics import tiling
+from fragir.passes.structured import rows
 from fragir.sweeps import Task
 from tests.passes.narrow_distances import narrow_distances
 
@@ -126,7 +126,7 @@ def same(shape: tuple[int, ...], broadcast: bool) -> str:
 def test_loops_are_taken_together_as_far_as_an_index_counts(
     shape: tuple[int, ...], limit: int, broadcast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiling, "LARGEST_INDEX", limit)
+    monkeypatch.setattr(rows, "LARGEST_INDEX", limit)
     kernel = fragir.compile(same(shape, broadcast))
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     y = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)[(0,) * (len(shape) - 1)]

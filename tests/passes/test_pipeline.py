@@ -21,20 +21,8 @@ MADE = ["frag-tile", "frag-pipeline", "frag-raster", "frag-prefetch"]  # of a fr
 PLACED = ["frag-place", "convert-frag-to-ptx"]
 TILED = [*MADE, *PLACED]
 NEEDED = {
-    "linalg_tensors": [
-        "frag-bufferize",
-        "linalg-dispatch",
-        "linalg-tile",
-        "convert-linalg-to-frag",
-        *TILED,
-    ],
-    "linalg_matmul": [
-        "linalg-normalize",
-        "linalg-dispatch",
-        "linalg-tile",
-        "convert-linalg-to-frag",
-        *TILED,
-    ],
+    "linalg_tensors": ["linalg-normalize", "frag-bufferize", "linalg-dispatch", *TILED],
+    "linalg_matmul": ["linalg-normalize", "linalg-dispatch", *TILED],
     "gemm": TILED,
     "gemm_placed": PLACED,
 }

@@ -6,7 +6,7 @@ a row; so a softmax or a norm is one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import cast
 
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    NoneAttr,
     i64,
 )
 from xdsl.dialects.linalg import ops
@@ -28,18 +29,161 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
+from fragir.dialects.elements import is_element
+from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.limits import LARGEST_INDEX
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.product import is_reduction
-from fragir.passes.contraction.scalars import erase_dead
-from fragir.passes.contraction.size_names import name_sizes
-from fragir.passes.contraction.views import VIEWS, size_of
-from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
-from fragir.passes.generics.checks import check_operations, check_rows, combined
-from fragir.passes.generics.combining import RowCombining, neutral, only_inside
-from fragir.passes.generics.shapes import rows_of, tile_of
-from fragir.passes.generics.views import share_tiles
 from fragir.passes.scopes import WARPS, threads_of
+from fragir.passes.structured.bodies import (
+    KernelProblem,
+    NoKernelError,
+    RowCombining,
+    combining_of,
+    foreign_to_bodies,
+    neutral,
+    only_inside,
+    repeat,
+)
+from fragir.passes.structured.loops import Axis, CommonLoops
+from fragir.passes.structured.memory import (
+    VIEWS,
+    erase_dead,
+    is_scalar,
+    name_sizes,
+    root_of,
+    share_tiles,
+    size_of,
+)
+from fragir.passes.structured.products import is_reduction
+
+ELEMENTS = 2048
+"""Of a tile: sixteen a lane of four warps."""
+COLUMNS = 256
+"""Of a tile with rows, at most."""
+
+
+def rows_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, int]:
+    """The shape of a tile of whole rows, of at least an element a thread."""
+    length, rows = sizes[-1], sizes[-2]
+    assert isinstance(length, int)
+    columns = max(32, _power_of_two(length))
+    most = max(1, min(16, 2 * ELEMENTS // columns))
+    if isinstance(rows, int):
+        most = min(most, _power_of_two(rows))
+    return max(most, threads // columns), columns
+
+
+def tile_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, ...]:
+    """The shape of a tile: of one axis, or of the last two. It has at least an element a thread:
+    of a smaller one several threads would have the same element, read it and write it.
+    """
+
+    def fitting(size: int | SSAValue, most: int) -> int:
+        return most if not isinstance(size, int) else min(most, _power_of_two(size))
+
+    if len(sizes) == 1:
+        return (max(threads, fitting(sizes[0], ELEMENTS)),)
+    columns = fitting(sizes[-1], COLUMNS)
+    rows = fitting(sizes[-2], max(1, ELEMENTS // columns))
+    return max(rows, threads // columns), columns
+
+
+def _power_of_two(size: int) -> int:
+    """The next one."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+LONGEST = 8192
+"""Elements of a row that is held in registers."""
+
+
+def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) -> None:
+    """NoKernelError where something else stands there, or works on something else."""
+    for op in block.ops:
+        plain = memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp
+        if not (isinstance(op, (plain, *VIEWS)) or is_scalar(op) or op in work):
+            raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
+    for op in work:
+        for inner in op.body.block.ops:
+            if not isinstance(inner, ops.YieldOp) and not is_scalar(inner):
+                raise foreign_to_bodies(op, inner)
+        for value in op.operands:
+            if not is_memref(value.type):
+                continue
+            type_ = memref_type(value.type)
+            if not is_element(type_.element_type) or not isinstance(type_.memory_space, NoneAttr):
+                raise NoKernelError(op, f"{op.name} works on {type_}")
+            if not isinstance(root_of(value).owner, Block | memref.AllocOp):
+                raise NoKernelError(op, f"{op.name} works on {type_}")
+    check_views(work)
+
+
+def check_views(work: Sequence[LinalgStructuredOperation]) -> None:
+    """NoKernelError where blocks would see what others write: memory that is written is one value,
+    of which no other view is used.
+    """
+    seen: dict[SSAValue, SSAValue] = {}
+    writers: dict[SSAValue, Operation] = {}
+    for op in work:
+        writers.update({root_of(value): op for value in op.outputs})
+    for op in work:
+        for value in op.operands:
+            if not is_memref(value.type):
+                continue
+            root = root_of(value)
+            if isinstance(root.owner, memref.AllocOp) and root is not value:
+                raise NoKernelError(op, f"{op.name} works on a view of the kernel's own memory")
+            if root in writers and seen.setdefault(root, value) is not value:
+                raise NoKernelError(
+                    op, f"{op.name} takes another view of memory that the kernel writes"
+                )
+
+
+def combined(
+    op: LinalgStructuredOperation, work: Sequence[LinalgStructuredOperation]
+) -> RowCombining:
+    """How a reduction among others combines; NoKernelError where no kernel does so."""
+    found = combining_of(op)
+    element = op.body.block.args[-1].type
+    start = op.outputs[0]
+    filled = any(
+        isinstance(x, ops.FillOp) and x.outputs[0] is start for x in work[: work.index(op)]
+    )
+    if not filled:
+        # several threads hold a row's number, and would change it
+        words = "add to what memory holds; begin with a linalg.fill"
+        raise NoKernelError(op, f"{op.name} reduces along rows, which cannot {words}")
+    if found is None:
+        words = "is no `output combined with a function of the inputs` of one output"
+        raise NoKernelError(op, f"the body of {op.name} {words}, by add, mul, max, min, and, or")
+    wrong = combination_problem(found.kind, element)
+    if wrong is not None or neutral(found.kind, element) is None:
+        raise NoKernelError(op, f"{op.name}: {wrong or f'{element} is not reduced'}")
+    return found
+
+
+def check_rows(
+    loops: CommonLoops,
+    axes: Sequence[Axis],
+    reductions: Mapping[LinalgStructuredOperation, RowCombining],
+) -> None:
+    """What is reduced must be rows that registers hold."""
+    op = next(iter(reductions))
+    if len(axes[-1]) != len(loops.reduced):
+        raise NoKernelError(op, f"{op.name} reduces loops that do not lie behind each other")
+    if len(axes) < 2:
+        raise NoKernelError(op, f"{op.name} reduces to one number, which no kernel does yet")
+    sizes = [
+        memref_type(memory.type).get_shape()[own.index(loop)]
+        for loop in axes[-1]
+        for memory, own in loops.of_operand.items()
+        if loop in own
+    ]
+    if min(sizes) < 0 or prod(sizes[:: max(1, len(sizes) // len(axes[-1]))]) > LONGEST:
+        raise NoKernelError(
+            op, f"{op.name} reduces rows of more than {LONGEST} elements, or of unknown length"
+        )
+
 
 DEFAULT_WARPS = 4
 MOST_AXES = 5
@@ -361,11 +505,8 @@ class GenericKernel:
         names.update(zip(tiles, block.args, strict=True))
         for argument, inner in zip(tiles, block.args, strict=True):
             inner.name_hint = argument.name_hint
-        for inner in op.body.block.ops:
-            if not isinstance(inner, ops.YieldOp) and inner is not but:
-                copy = inner.clone(names)
-                copy.location = inner.location
-                block.add_op(copy)
+        *body, _ = op.body.block.ops
+        repeat((inner for inner in body if inner is not but), names, block.add_op)
         found = names.get(result, result)
         large = self._shape if whole or not self._loops.reduced else self._shape[:1]
         shape = frag.TileType(large, element)

@@ -15,26 +15,28 @@ from fragir.dialects import frag
 from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.product import is_reduction
-from fragir.passes.contraction.scalars import erase_dead, is_scalar
-from fragir.passes.contraction.size_names import name_sizes
-from fragir.passes.contraction.views import VIEWS, root_of
-from fragir.passes.generics.axes import KernelProblem, NoKernelError
-from fragir.passes.generics.views import share_tiles
-from fragir.passes.points.accesses import AxisPlaces, PlaceAccesses
-from fragir.passes.points.assertions import write_assertions
-from fragir.passes.points.bodies import BodyWriter, check_body, memories_in
-from fragir.passes.points.origins import OperandOrigins
-from fragir.passes.points.places import part_of, place_of
-from fragir.passes.points.space import LoopExtents, TileLoops, tile_loops, written
-from fragir.passes.points.sums import SumWriter
-from fragir.passes.points.tile_values import INDEX, Axes, Place, Size, TileValue, ValueBuilder
-from fragir.passes.points.ways import (
-    COLUMNS,
+from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
+from fragir.passes.structured.bodies import (
+    BodyWriter,
+    KernelProblem,
+    NoKernelError,
+    check_body,
+    memories_in,
+)
+from fragir.passes.structured.loops import LoopExtents, TileLoops, tile_loops, written
+from fragir.passes.structured.memory import (
+    VIEWS,
+    erase_dead,
+    is_scalar,
+    name_sizes,
+    root_of,
+    share_tiles,
+)
+from fragir.passes.structured.products import is_reduction
+from fragir.passes.structured.sums import (
     DEEPEST,
-    DEPTH,
-    ROWS,
     SumWay,
+    SumWriter,
     can_be_deep,
     deep_loops,
     reduced_loops,
@@ -42,8 +44,56 @@ from fragir.passes.points.ways import (
     together,
     way_of,
 )
+from fragir.passes.structured.values import (
+    COLUMNS,
+    DEPTH,
+    INDEX,
+    ROWS,
+    Axes,
+    Place,
+    Size,
+    TileValue,
+    ValueBuilder,
+    part_of,
+    place_of,
+)
 
 Structured = LinalgStructuredOperation
+
+
+class OperandOrigins:
+    """Of each operand the operation that wrote it last before; None of what memory held at first.
+
+    Operations write whole buffers: what lies between two views of one is not known.
+    """
+
+    def __init__(self, work: Sequence[Structured]):
+        self._of: dict[tuple[Structured, int], Structured | None] = {}
+        self.last: dict[SSAValue, Structured] = {}
+        """Who wrote memory last, by the values that name it."""
+        writers: dict[SSAValue, tuple[SSAValue, Structured]] = {}
+        for op in work:
+            for number, value in enumerate(op.operands):
+                if not is_memref(value.type):
+                    continue
+                written, writer = writers.get(root_of(value), (value, None))
+                if written is not value:
+                    raise NoKernelError(
+                        op, f"{op.name} reads a view of what {_name(writer)} writes"
+                    )
+                self._of[op, number] = writer
+            for value in op.outputs:
+                writers[root_of(value)] = value, op
+                self.last[value] = op
+
+    def of(self, op: Structured, number: int) -> Structured | None:
+        """Who computed an operand of an operation, by the operand's number."""
+        return self._of[op, number]
+
+
+def _name(op: Structured | None) -> str:
+    assert op is not None
+    return op.name
 
 
 class PointKernel:

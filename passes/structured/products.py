@@ -1,24 +1,164 @@
-"""Recognises a linalg operation that is a matrix product: its maps, its body, its types."""
+"""Recognises a linalg operation that is a matrix product: maps, body, types, operands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.dialects import arith, func, math, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    Signedness,
+    StringAttr,
+    i64,
+)
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
+from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.linalg import generic_text
 from fragir.dialects.linalg.hidden_body import dims_of, maps_of, mixed
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
+
+
+def name_of(value: SSAValue) -> str:
+    """A value as messages call it."""
+    if value.name_hint is not None:
+        return f"%{value.name_hint}"
+    return f"argument {value.index}" if isinstance(value, BlockArgument) else "a memref"
+
+
+def is_local(value: SSAValue) -> bool:
+    """Whether a buffer is the function's own."""
+    return isinstance(value.owner, memref.AllocOp)
+
+
+def retype(function: func.FuncOp, product: Product, factor: Factor) -> SSAValue:
+    """A or B with the sign of its bytes in its type: `i8` that the body extends by extui is ui8.
+
+    The array that is passed stays the same, so the function's argument gets the new type.
+    """
+    memory = factor.memory
+    type_ = memref_type(memory.type)
+    if type_.element_type == factor.element:
+        return memory
+    others = [u.operation for u in memory.uses if not isinstance(u.operation, memref.DimOp)]
+    if not isinstance(memory, BlockArgument) or others != [product.op]:
+        fail(
+            product.op,
+            f"the product reads {name_of(memory)} as unsigned, but others use it too; declare it "
+            f"as a memref of {factor.element}",
+        )
+    new = MemRefType(factor.element, type_.shape, type_.layout, type_.memory_space)
+    index = memory.index
+    function.replace_argument_type(memory, new, Rewriter())
+    return function.body.block.args[index]
+
+
+def column_of(
+    function: func.FuncOp, product: Product, vector: SSAValue, anchor: Operation
+) -> SSAValue:
+    """A vector of one value a row as a matrix of one column, which broadcasts along the rows."""
+    type_ = memref_type(vector.type)
+    if not isinstance(type_.layout, NoneAttr):
+        fail(
+            product.op,
+            f"{name_of(vector)} holds one value a row and has strides; declare it as a matrix of "
+            "one column, memref<?x1x...>, and index it by (row, 0)",
+        )
+    (size,) = type_.get_shape()
+    shape: list[SSAValue] = []
+    if size == DYNAMIC_INDEX:
+        _name_size(function, product, vector)
+        zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+        length = memref.DimOp(vector, zero)
+        for op in (zero, length):
+            op.location = product.op.location
+            Rewriter.insert_op(op, InsertPoint.before(anchor))
+        shape.append(length.result)
+    column = memref.ExpandShapeOp.build(
+        operands=[vector, shape],
+        properties={
+            "reassociation": ArrayAttr([ArrayAttr([IntegerAttr(0, i64), IntegerAttr(1, i64)])]),
+            "static_output_shape": DenseArrayBase.from_list(i64, [size, 1]),
+        },
+        result_types=[MemRefType(type_.element_type, [size, 1])],
+    )
+    column.location = product.op.location
+    column.result.name_hint = vector.name_hint
+    Rewriter.insert_op(column, InsertPoint.before(anchor))
+    return column.result
+
+
+def _name_size(function: func.FuncOp, product: Product, vector: SSAValue) -> None:
+    """Notes that the vector is as long as C has rows, so that a launch checks it."""
+    if not isinstance(vector, BlockArgument):
+        return
+    entries = _attributes(function)
+    rows = "m"
+    for value, dim in (
+        (product.a.memory, 1 if product.a.transposed else 0),
+        (product.c, 0),
+    ):
+        if not isinstance(value, BlockArgument):
+            continue
+        given = frag.sizes_of(entries[value.index].data.get("frag.sizes"))
+        if given:
+            rows = given[dim]
+            break
+    entry = entries[vector.index]
+    if "frag.sizes" in entry.data:
+        return
+    sizes = ArrayAttr([StringAttr(rows)])
+    entries[vector.index] = DictionaryAttr({**entry.data, "frag.sizes": sizes})
+    function.arg_attrs = ArrayAttr(entries)
+
+
+def _attributes(function: func.FuncOp) -> list[DictionaryAttr]:
+    count = len(function.body.block.args)
+    given = function.arg_attrs
+    return list(given.data) if given is not None else [DictionaryAttr({})] * count
+
+
+def replace_sizes(allocation: memref.AllocOp) -> None:
+    """Puts the sizes that a buffer was allocated with in the place of every memref.dim of it."""
+    type_ = memref_type(allocation.memref.type)
+    dynamic = iter(allocation.dynamic_sizes)
+    sizes = [next(dynamic) if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
+    for use in list(allocation.memref.uses):
+        op = use.operation
+        if not isinstance(op, memref.DimOp):
+            continue
+        position = constant_of(op.index)
+        if position is None:
+            fail(op, "memref.dim takes a constant number of a dimension")
+        if not 0 <= position < len(sizes):
+            fail(op, f"{type_} has no dimension {position}")
+        size = sizes[position]
+        if isinstance(size, int):
+            constant = arith.ConstantOp(IntegerAttr(size, IndexType()))
+            constant.location = op.location
+            Rewriter.insert_op(constant, InsertPoint.before(op))
+            size = constant.result
+        op.result.replace_all_uses_with(size)
+        Rewriter.erase_op(op)
+
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 # without a sign of its own, signed, unsigned
@@ -274,3 +414,88 @@ def _static_k(op: LinalgStructuredOperation) -> int | None:
             if dim not in out and size >= 0:
                 return size
     return None
+
+
+ROW, COLUMN = "row", "column"
+ElementIndex = tuple[str | int, ...]
+"""How an operand is indexed: by the row, by the column, or by a number."""
+WHOLE: ElementIndex = (ROW, COLUMN)
+
+
+def whole_of(rank: int) -> ElementIndex:
+    """How the result is indexed, a matrix or a batch of them."""
+    return (*(f"batch {dim}" for dim in range(rank - 2)), ROW, COLUMN)
+
+
+def indices_of(op: LinalgStructuredOperation) -> list[ElementIndex]:
+    """How the operands are indexed; the loops are named by the output's map."""
+    maps = maps_of(op)
+    loops = [e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)]
+    rank = len(op.get_iterator_types())
+    if rank < 2 or sorted(loops) != list(range(rank)):
+        fail(
+            op,
+            f"{op.name} with the output at {maps[-1]}; an elementwise operation after a matrix "
+            "product has two parallel loops, which index the output, a matrix, or one more for "
+            "each dimension of a batch",
+        )
+    names = dict(zip(loops, map(str, whole_of(rank)), strict=True))
+    return [
+        _index(op, operand, map_, names) for operand, map_ in zip(op.operands, maps, strict=True)
+    ]
+
+
+def _index(
+    op: Operation,
+    operand: SSAValue,
+    map_: AffineMap,
+    names: Mapping[int, str],
+) -> ElementIndex:
+    place: list[str | int] = []
+    for expression in map_.results:
+        if isinstance(expression, AffineDimExpr):
+            place.append(names[expression.position])
+        elif isinstance(expression, AffineConstantExpr):
+            place.append(expression.value)
+        else:
+            fail(op, f"{op.name} reads {name_of(operand)} at {expression}, which is no loop")
+    return tuple(place)
+
+
+def check_broadcast(op: Operation, memory: SSAValue, place: ElementIndex, rank: int) -> None:
+    """An error unless memory that is not the result, of so many dimensions, is read as numpy
+    broadcasts: by the last of its indices, or at 0 where the size is 1. A vector may be one value a
+    row.
+    """
+    if place == ():
+        fail(op, f"{op.name} reads {memory.type}; pass the number itself as an argument")
+    sizes = memref_type(memory.type).get_shape()
+    wanted = whole_of(rank)[-len(place) :]
+    legal = [(at, 0) for at in wanted]
+    if len(place) == 1 and rank == 2:
+        legal = [(ROW, COLUMN, 0)]
+    if len(place) > rank or any(
+        at not in ways or (at == 0 and size != 1)
+        for at, size, ways in zip(place, sizes, legal, strict=True)
+    ):
+        fail(
+            op,
+            f"{op.name} reads {name_of(memory)} at {shown(place)}; what follows a product is "
+            "read at (row, column), (column) or (row), or at 0 where the size is 1",
+        )
+
+
+def check_buffer(op: Operation, value: SSAValue) -> None:
+    """An error unless an operand is a matrix in global memory."""
+    type_ = value.type
+    if not is_memref(type_):
+        fail(op, f"{op.name} has an operand of type {type_}; run frag-bufferize before")
+    if not is_element(type_.element_type):
+        fail(op, f"{op.name}: a tile cannot hold elements of {type_.element_type}")
+    if not isinstance(type_.memory_space, NoneAttr):
+        fail(op, f"{op.name} works on {type_}; linalg is compiled for global memory only")
+
+
+def shown(place: ElementIndex) -> str:
+    """A place as messages print it."""
+    return f"({', '.join(map(str, place))})"

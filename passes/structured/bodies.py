@@ -1,22 +1,25 @@
-"""The body of a structured operation, computed for all places of a tile."""
+"""The bodies of structured operations: what they combine, and tiles of what they compute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
 
 from xdsl.dialects import arith, cf, math, memref
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, FileLineColLoc, FloatAttr, IntegerAttr, IntegerType
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypedAttribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from fragir.dialects import frag
+from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.reductions import COMBINATIONS
 from fragir.dialects.narrow import is_memref
-from fragir.passes.contraction.product import is_reduction
-from fragir.passes.contraction.scalars import is_scalar
-from fragir.passes.generics.axes import NoKernelError, foreign_to_bodies
-from fragir.passes.points.places import union
-from fragir.passes.points.tile_values import (
+from fragir.passes.structured.memory import is_scalar
+from fragir.passes.structured.products import is_reduction
+from fragir.passes.structured.values import (
     I32,
     INDEX,
     Axes,
@@ -24,7 +27,106 @@ from fragir.passes.points.tile_values import (
     Place,
     TileValue,
     ValueBuilder,
+    union,
 )
+
+
+class KernelProblem(NamedTuple):
+    """Why a kernel cannot be written, and where."""
+
+    op: Operation
+    words: str
+    most: int | None = None
+    """How many of the operations of linalg, from the first on, may still be one; None: any."""
+
+
+class NoKernelError(Exception):
+    """Ends the analysis of a function with a problem."""
+
+    def __init__(self, op: Operation, words: str):
+        super().__init__(words)
+        self.problem = KernelProblem(op, words)
+
+
+_INSTEAD = {
+    "memref.store": "what it stores is an output, of `outs`, that it yields",
+    "scf.if": "arith.select chooses between two values",
+}
+
+
+def foreign_to_bodies(op: Operation, inner: Operation) -> NoKernelError:
+    """The problem of a body that does more than compute an element."""
+    place = inner.location
+    line = f", in line {place.line.data}" if isinstance(place, FileLineColLoc) else ""
+    way = _INSTEAD.get(inner.name, "it holds arith and math, linalg.index and memref.load")
+    return NoKernelError(op, f"{inner.name} in the body of {op.name}{line}: {way}")
+
+
+KINDS = {
+    name: kind
+    for kind in ("add", "mul", "max", "min", "and", "or", "xor")
+    for name in (COMBINATIONS[kind].floats, COMBINATIONS[kind].integers)
+    if name is not None
+}
+"""How `frag.reduce` calls an operation on two elements."""
+
+
+class RowCombining(NamedTuple):
+    """`old combined with x`, as a body yields it."""
+
+    op: Operation
+    kind: str
+    x: SSAValue
+
+
+def combining_of(op: LinalgStructuredOperation) -> RowCombining | None:
+    """How a reduction combines; None where its body does something else."""
+    block = op.body.block
+    end, old = block.last_op, block.args[-1]
+    if len(op.outputs) != 1 or not isinstance(end, ops.YieldOp) or old.uses.get_length() != 1:
+        return None
+    made = end.operands[0].owner
+    if not isinstance(made, Operation) or made.name not in KINDS or old not in made.operands:
+        return None
+    if made.results[0].uses.get_length() != 1:
+        return None
+    x = made.operands[1 if made.operands[0] is old else 0]
+    return RowCombining(made, KINDS[made.name], x)
+
+
+def neutral(kind: str, type_: Attribute) -> TypedAttribute | None:
+    """The number that combined with another one gives that; None where there is none."""
+    if type_.name == IntegerType.name:
+        bits = element_bits(type_)
+        lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
+        numbers = {"add": 0, "mul": 1, "max": lowest, "min": highest, "and": -1, "or": 0, "xor": 0}
+        return IntegerAttr(numbers[kind], IntegerType(bits))
+    floats = {"add": 0.0, "mul": 1.0, "max": -inf, "min": inf}
+    if kind not in floats or not isinstance(type_, AnyFloat):
+        return None
+    return FloatAttr(floats[kind], type_)
+
+
+def only_inside(length: int, element: Attribute, other: FloatAttr) -> Region:
+    """Of an element and its place in a row: itself, or another number behind the row's end."""
+    i32 = IntegerType(32)
+    block = Block(arg_types=[element, i32])
+    end = arith.ConstantOp(IntegerAttr(length, i32))
+    inside = arith.CmpiOp(block.args[1], end, "slt")
+    number = arith.ConstantOp(other)
+    chosen = arith.SelectOp(inside, block.args[0], number)
+    block.add_ops([end, inside, number, chosen, frag.YieldOp(chosen)])
+    return Region(block)
+
+
+def has_product(op: LinalgStructuredOperation) -> bool:
+    """Whether an operation sums products of two inputs: a matrix product, or what is like one."""
+    found = combining_of(op) if is_reduction(op) else None
+    if found is None:
+        return is_reduction(op)
+    x = found.x.owner
+    return len(op.inputs) == 2 and isinstance(x, arith.MulfOp | arith.MuliOp)
+
 
 Read = Callable[[SSAValue, Sequence[Place]], TileValue]
 """Reads memory at places."""
@@ -40,6 +142,24 @@ def check_body(op: LinalgStructuredOperation, block: Block) -> None:
             raise foreign_to_bodies(op, inner)
         if isinstance(inner, memref.LoadOp) and inner.memref.owner is block:
             raise NoKernelError(op, f"{inner.name} of an element in the body of {op.name}")
+
+
+def repeat(
+    operations: Iterable[Operation],
+    names: dict[SSAValue, SSAValue],
+    insert: Callable[[Operation], object],
+    place: Operation | None = None,
+) -> list[Operation]:
+    """Writes operations of a body once more, with other values as `names` says, to which theirs are
+    added. They stand where they stood, or where another operation does.
+    """
+    made: list[Operation] = []
+    for op in operations:
+        copy = op.clone(names)
+        insert(copy)
+        copy.location = (place or op).location
+        made.append(copy)
+    return made
 
 
 class BodyWriter:
@@ -121,13 +241,8 @@ class BodyWriter:
             for value, element in zip(tiles, elements, strict=True):
                 is_place = value.type == INDEX and element.type != INDEX
                 here[value] = insert(arith.IndexCastOp(element, INDEX)) if is_place else element
-            made: list[Operation] = []
-            for op in work:
-                if not isinstance(op, ops.IndexOp):
-                    copy = op.clone(here)
-                    insert(copy)
-                    copy.location = op.location
-                    made.append(copy)
+            body = [op for op in work if not isinstance(op, ops.IndexOp)]
+            made = repeat(body, here, insert)
             result = here.get(wanted, wanted)
             if self._accumulator is not None:
                 result = _contracted(made, result, here.get(self._accumulator))

@@ -22,25 +22,26 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.indices import (
+from fragir.passes.structured.bodies import repeat
+from fragir.passes.structured.memory import erase_dead, is_scalar, owners
+from fragir.passes.structured.products import (
     ROW,
     WHOLE,
     ElementIndex,
+    Product,
     check_broadcast,
     check_buffer,
+    column_of,
     indices_of,
+    is_local,
+    is_reduction,
+    name_of,
+    recognise,
+    replace_sizes,
+    retype,
     shown,
     whole_of,
 )
-from fragir.passes.contraction.operands import (
-    column_of,
-    is_local,
-    name_of,
-    replace_sizes,
-    retype,
-)
-from fragir.passes.contraction.product import Product, is_reduction, recognise
-from fragir.passes.contraction.scalars import erase_dead, is_scalar, owners
 
 SCHEDULE = ("tile", "warps", "stages")
 
@@ -70,11 +71,14 @@ class Fusion:
         """How the result is indexed."""
         self.members: list[Operation] = []
         self.local: list[Operation] = []
+        self.at: Operation = function
+        """Where it has come to: no function with what stands up to there can be fused, if `run`
+        fails before the last operation."""
 
     def run(self) -> None:
         """Replaces the linalg operations of the function by one frag.matmul."""
-        for op in self.function.body.block.ops:
-            self._step(op)
+        for self.at in self.function.body.block.ops:
+            self._step(self.at)
         if self.product is None:
             fail(
                 self.members[0],
@@ -187,14 +191,10 @@ class Fusion:
         values: dict[SSAValue, SSAValue] = {}
         for argument, operand, place in used:
             values[argument] = self._element(op, operand, place)
-        for inner in op.body.block.ops:
-            if isinstance(inner, ops.YieldOp):
-                result = inner.operands[0]
-                self._write(op, op.outputs[0], BufferContents(values.get(result, result), op, True))
-            else:
-                copy = inner.clone(values)
-                copy.location = op.location
-                self.epilogue.add_op(copy)
+        *body, end = op.body.block.ops
+        repeat(body, values, self.epilogue.add_op, op)
+        result = end.operands[0]
+        self._write(op, op.outputs[0], BufferContents(values.get(result, result), op, True))
 
     # --- pieces of a step ---------------------------------------------------------------------
 

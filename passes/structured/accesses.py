@@ -1,7 +1,8 @@
 """Memory at places: whole tiles where they lie behind each other in it, else elements.
 
 What lies along an axis of a tile is a loop, or several that are counted through. Memory whose last
-dimensions are the loops of an axis, in order, has the axis as one dimension.
+dimensions are the loops of an axis, in order, has the axis as one dimension. What bodies assert
+holds at all places that lie inside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import reduce
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -20,19 +21,29 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     NoneAttr,
+    i1,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr
 from xdsl.ir.affine import AffineBinaryOpKind as Kind
 
 from fragir.dialects import frag
 from fragir.dialects.limits import LARGEST_INDEX
 from fragir.dialects.narrow import memref_type
-from fragir.passes.points.places import place_of, union
-from fragir.passes.points.tile_values import I32, Axes, Insert, Place, Size, TileValue, ValueBuilder
-
-DEPTH = 2
+from fragir.passes.structured.bodies import BodyWriter
+from fragir.passes.structured.values import (
+    DEPTH,
+    I32,
+    Axes,
+    Insert,
+    Place,
+    Size,
+    TileValue,
+    ValueBuilder,
+    place_of,
+    union,
+)
 
 
 class AxisPlaces(NamedTuple):
@@ -257,3 +268,35 @@ class PlaceAccesses:
 def _is_plain(memory: SSAValue) -> bool:
     """Whether dimensions lie behind each other."""
     return isinstance(memref_type(memory.type).layout, NoneAttr)
+
+
+def write_assertions(
+    build: ValueBuilder, accesses: PlaceAccesses, block: Block, body: BodyWriter, order: Axes
+) -> None:
+    """A `frag.assert` for each `cf.assert` of a body; elements beyond the end hold anyway."""
+    for op in block.ops:
+        if not isinstance(op, cf.AssertOp):
+            continue
+        condition = body.value(op.arg, order)
+        for axis in condition.axes:
+            if not accesses.exact[axis]:
+                condition = _or_beyond(build, accesses, condition, axis)
+        made = frag.AssertOp(condition.value, op.msg.data)
+        build.add(made)
+        made.location = op.location
+
+
+def _or_beyond(
+    build: ValueBuilder, accesses: PlaceAccesses, condition: TileValue, axis: int
+) -> TileValue:
+    along = accesses.axes[axis]
+    linear, end = along.linear, along.end
+    assert isinstance(linear, TileValue)
+    last = build.scalar(end if isinstance(end, int) else TileValue(end))
+
+    def either(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:
+        holds, place = elements
+        beyond = insert(arith.CmpiOp(place, last, "sge"))
+        return insert(arith.OrIOp(holds, beyond))
+
+    return build.map([condition, linear], condition.axes, i1, either)

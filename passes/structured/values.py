@@ -1,24 +1,89 @@
-"""Tiles along some of a kernel's axes, and the operations that compute them."""
+"""Places and tiles as values: affine expressions as arith, tiles along some of a kernel's axes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
 from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.narrow import memref_type
 
-INDEX, I32 = IndexType(), IntegerType(32)
-Axes = tuple[int, ...]
+Kind = AffineBinaryOpKind
+Number = int | SSAValue
 Insert = Callable[[Operation], SSAValue]
+_OPERATIONS: Mapping[Kind, Callable[[SSAValue, SSAValue], Operation]] = {
+    Kind.Add: arith.AddiOp,
+    Kind.Mul: arith.MuliOp,
+    Kind.FloorDiv: arith.FloorDivSIOp,
+    Kind.CeilDiv: arith.CeilDivSIOp,
+}
+
+
+def value_of(insert: Insert, number: Number, is_index: bool) -> SSAValue:
+    """A number as a value, of index or i32."""
+    if isinstance(number, int):
+        return insert(arith.ConstantOp(IntegerAttr(number, IndexType() if is_index else i32)))
+    return number
+
+
+def computed(
+    insert: Insert, expression: AffineExpr, loops: Mapping[int, Number], is_index: bool
+) -> Number:
+    """An expression of dimensions, whose numbers are given; what is known is folded."""
+    if isinstance(expression, AffineDimExpr):
+        return loops[expression.position]
+    if isinstance(expression, AffineConstantExpr):
+        return expression.value
+    assert isinstance(expression, AffineBinaryOpExpr)
+    x = computed(insert, expression.lhs, loops, is_index)
+    y = computed(insert, expression.rhs, loops, is_index)
+    kind = expression.kind
+    if isinstance(x, int) and isinstance(y, int):
+        return _folded(kind, x, y)
+    if (kind is Kind.Add and y == 0) or (kind is not Kind.Add and kind is not Kind.Mod and y == 1):
+        return x
+    if (kind is Kind.Add and x == 0) or (kind is Kind.Mul and x == 1):
+        return y
+    if kind is Kind.Mul and 0 in (x, y):
+        return 0
+    left, right = value_of(insert, x, is_index), value_of(insert, y, is_index)
+    if kind is not Kind.Mod:
+        return insert(_OPERATIONS[kind](left, right))
+    times = insert(arith.MuliOp(insert(arith.FloorDivSIOp(left, right)), right))
+    return insert(arith.SubiOp(left, times))
+
+
+def _folded(kind: Kind, x: int, y: int) -> int:
+    ways = {
+        Kind.Add: lambda: x + y,
+        Kind.Mul: lambda: x * y,
+        Kind.Mod: lambda: x % y,
+        Kind.FloorDiv: lambda: x // y,
+        Kind.CeilDiv: lambda: -(-x // y),
+    }
+    return ways[kind]()
+
+
+INDEX, I32 = IndexType(), IntegerType(32)
+ROWS, COLUMNS, DEPTH = 0, 1, 2
+"""The axes of a kernel's tiles; along the last one lies what is reduced."""
+Axes = tuple[int, ...]
 Size = int | SSAValue
 
 
@@ -163,3 +228,67 @@ class ValueBuilder:
         inner.insert(end)
         made = frag.MapOp(wide, Region(block), self.type_of(axes, element))
         return TileValue(self.put(made, name), axes)
+
+
+def union(axes: Sequence[Axes], order: Axes) -> Axes:
+    """All of these axes, in an order that has them."""
+    return tuple(axis for axis in order if any(axis in some for some in axes))
+
+
+def place_of(
+    build: ValueBuilder, expression: AffineExpr, loops: Sequence[Place], order: Axes
+) -> Place:
+    """An expression of loops; a tile along those axes, in that order, on which it depends."""
+    if isinstance(expression, AffineDimExpr):
+        return loops[expression.position]
+    if isinstance(expression, AffineConstantExpr):
+        return expression.value
+    used = {e.position: loops[e.position] for e in expression.dfs() if isinstance(e, AffineDimExpr)}
+    tiles = {at: x for at, x in used.items() if isinstance(x, TileValue) and x.axes}
+    numbers: dict[int, Number] = {}
+    if not tiles:
+        for at, place in used.items():
+            numbers[at] = place if isinstance(place, int) else place.value
+        found = computed(build.put, expression, numbers, is_index=True)
+        return found if isinstance(found, int) else TileValue(found)
+    for at, place in used.items():
+        if at not in tiles:
+            numbers[at] = place if isinstance(place, int) else build.scalar(place)
+    axes = union([tile.axes for tile in tiles.values()], order)
+
+    def body(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:
+        every = {**numbers, **dict(zip(tiles, elements, strict=True))}
+        return value_of(insert, computed(insert, expression, every, is_index=False), False)
+
+    return build.map(list(tiles.values()), axes, I32, body)
+
+
+def part_of(build: ValueBuilder, linear: Place, behind: Number, extent: Number | None) -> Place:
+    """A loop's place, of all places of several loops, counted through. `behind`: how many of them
+    have one place of the loop; `extent`: the loop's size, but of the outermost one.
+    """
+    if behind == 1 and extent is None:
+        return linear
+    steps: list[tuple[type[arith.DivUIOp | arith.RemUIOp], Number]] = []
+    if behind != 1:
+        steps.append((arith.DivUIOp, behind))
+    if extent is not None:
+        steps.append((arith.RemUIOp, extent))
+
+    def divided(insert: Insert, x: SSAValue, is_index: bool) -> SSAValue:
+        for op, by in steps:
+            x = insert(op(x, value_of(insert, by, is_index)))
+        return x
+
+    if isinstance(linear, TileValue) and linear.axes:
+        steps = [
+            (op, by if isinstance(by, int) else build.scalar(TileValue(by))) for op, by in steps
+        ]
+        return build.map([linear], linear.axes, I32, lambda at, x: divided(at, x[0], False))
+    return TileValue(divided(build.put, build.index(linear), True))
+
+
+def number_of(value: SSAValue) -> Number:
+    """A constant as a number."""
+    found = constant_of(value)
+    return value if found is None else found

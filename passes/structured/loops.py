@@ -1,4 +1,4 @@
-"""The loops that elementwise operations of a kernel have in common, and how memory lies along them.
+"""The loops of operations: those they have in common, how far they run, which tiles lie along.
 
 Loops of operations are one where both index the same dimension of a buffer. Loops that lie behind
 each other in every operand are taken as one, so that tiles are as long as memory allows.
@@ -6,48 +6,23 @@ each other in every operand are taken as one, so that tiles are as long as memor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import FileLineColLoc, NoneAttr
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.hidden_body import dims_of, maps_of
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.structured.bodies import NoKernelError
+from fragir.passes.structured.memory import size_of
+from fragir.passes.structured.values import Size, ValueBuilder
 
+Structured = LinalgStructuredOperation
 Axis = tuple[int, ...]
 """Loops, in the order in which memory has them, that are counted as one."""
-
-
-class KernelProblem(NamedTuple):
-    """Why a kernel cannot be written, and where."""
-
-    op: Operation
-    words: str
-
-
-class NoKernelError(Exception):
-    """Ends the analysis of a function with a problem."""
-
-    def __init__(self, op: Operation, words: str):
-        super().__init__(words)
-        self.problem = KernelProblem(op, words)
-
-
-_INSTEAD = {
-    "memref.store": "what it stores is an output, of `outs`, that it yields",
-    "scf.if": "arith.select chooses between two values",
-}
-
-
-def foreign_to_bodies(op: Operation, inner: Operation) -> NoKernelError:
-    """The problem of a body that does more than compute an element."""
-    place = inner.location
-    line = f", in line {place.line.data}" if isinstance(place, FileLineColLoc) else ""
-    way = _INSTEAD.get(inner.name, "it holds arith and math, linalg.index and memref.load")
-    return NoKernelError(op, f"{inner.name} in the body of {op.name}{line}: {way}")
 
 
 class CommonLoops:
@@ -55,7 +30,7 @@ class CommonLoops:
     are reduced. Each operation has all of them, or the first ones.
     """
 
-    def __init__(self, work: Sequence[LinalgStructuredOperation]):
+    def __init__(self, work: Sequence[Structured]):
         self._work = work
         self._parents: dict[tuple[int, int], tuple[int, int]] = {}
         self._join()
@@ -69,7 +44,7 @@ class CommonLoops:
         """Those that are reduced, the last ones."""
         self.of_operand: dict[SSAValue, tuple[int, ...]] = {}
         """The loop of each dimension of memory."""
-        self.whole: dict[LinalgStructuredOperation, bool] = {}
+        self.whole: dict[Structured, bool] = {}
         """Whether an operation has all loops."""
         if not self.count:
             raise NoKernelError(work[-1], f"{work[-1].name} has no loops; compute with numbers")
@@ -156,19 +131,137 @@ class CommonLoops:
         return plain and loops.index(second) == loops.index(first) + 1
 
 
-def _loops(op: LinalgStructuredOperation) -> int:
+def _loops(op: Structured) -> int:
     return maps_of(op)[0].num_dims
 
 
-def _reduced(op: LinalgStructuredOperation) -> list[int]:
+def _reduced(op: Structured) -> list[int]:
     """The loops that an output does not have."""
     kept = {e.position for e in maps_of(op)[-1].results if isinstance(e, AffineDimExpr)}
     return [loop for loop in range(_loops(op)) if loop not in kept]
 
 
-def _in_order(op: LinalgStructuredOperation) -> list[int]:
+def _in_order(op: Structured) -> list[int]:
     """Its loops as its output has them, or the first input that has all; then the others."""
     maps = maps_of(op)
     found = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in maps]
     whole = next((dims for dims in (found[-1], *found) if len(dims) == _loops(op)), found[-1])
     return list(dict.fromkeys([*whole, *range(_loops(op))]))
+
+
+MOST = 1 << 31
+
+
+def written(op: Structured, number: int) -> list[int]:
+    """The loops along which an output lies, one a dimension, by the output's number."""
+    map_ = maps_of(op)[len(op.inputs) + number]
+    dims = dims_of(map_)
+    if dims is None or len(set(dims)) < len(dims):
+        raise NoKernelError(op, f"{op.name} writes at {_shown(map_)}, where elements may meet")
+    return dims
+
+
+def _shown(map_: AffineMap) -> str:
+    return f"({', '.join(map(str, map_.results))})"
+
+
+class LoopExtents:
+    """How far the loops of an operation run, as its operands' sizes say."""
+
+    def __init__(self, op: Structured):
+        self._op = op
+        self._told: dict[int, list[tuple[SSAValue, int]]] = {}
+        for value, map_ in zip(op.operands, maps_of(op), strict=True):
+            if not is_memref(value.type):
+                continue
+            for dim, expression in enumerate(map_.results):
+                if isinstance(expression, AffineDimExpr):
+                    self._told.setdefault(expression.position, []).append((value, dim))
+
+    def static(self, loop: int) -> int | None:
+        """A size that a type says."""
+        sizes = [memref_type(m.type).get_shape()[dim] for m, dim in self._told.get(loop, ())]
+        return next((size for size in sizes if size >= 0), None)
+
+    def size(self, loop: int, build: ValueBuilder) -> Size:
+        """A number, or a size of memory, rather of an argument's."""
+        found = self.static(loop)
+        if found is not None:
+            return found
+        told = self._told.get(loop)
+        if not told:
+            raise NoKernelError(
+                self._op, f"{self._op.name}: no operand says how far its loop d{loop} runs"
+            )
+        for memory, dim in told:
+            if isinstance(memory, BlockArgument):
+                return build.dim(memory, dim)
+        memory, dim = told[0]
+        return size_of(memory, dim, build.put)
+
+
+class TileLoops(NamedTuple):
+    """The loops of a result: those that tiles lie along, and those around them."""
+
+    outer: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+Reads = frozenset[int]
+
+
+def tile_loops(
+    loops: Sequence[int],
+    static: Mapping[int, int | None],
+    reads: Mapping[int, Reads],
+    columns_only: bool = False,
+) -> TileLoops:
+    """Which loops of a result, as memory has them, make rows and columns of tiles.
+
+    Loops are taken together where the same inputs depend on them (`reads`), and types say how far
+    they run. Of a product, rows and columns each have an input of their own; what all inputs depend
+    on lies around.
+    """
+    found = set(reads.values())
+    every = frozenset[int]().union(*found) if found else frozenset[int]()
+    factors = {one for one in found if one and one != every}
+    left = list(loops)
+    outer: list[int] = []
+    if len(factors) > 1:
+        outer = [loop for loop in left if reads[loop] == every]
+        left = [loop for loop in left if loop not in outer]
+    columns = _group(left, static, reads)
+    left = left[: len(left) - len(columns)]
+    able = left
+    if len(factors) > 1:
+        while able and reads[able[-1]] == reads[columns[0]]:
+            able = able[:-1]
+    rows = () if columns_only else _group(able, static, reads)
+    left = [loop for loop in left if loop not in rows]
+    order = [loop for loop in loops if loop in (*outer, *left)]
+    return TileLoops(tuple(order), rows, columns)
+
+
+def _group(
+    loops: Sequence[int], static: Mapping[int, int | None], reads: Mapping[int, Reads]
+) -> tuple[int, ...]:
+    """The last loops that can be taken together."""
+    group: list[int] = []
+    total = 1
+    for loop in reversed(loops):
+        size = static[loop]
+        if group and (size is None or reads[loop] != reads[group[-1]] or total * size >= MOST):
+            break
+        group.append(loop)
+        if size is None:
+            break
+        total *= size
+    return tuple(reversed(group))
+
+
+def tile_size(total: Size, most: int, least: int = 1) -> int:
+    """A power of two for an axis."""
+    if not isinstance(total, int):
+        return most
+    return max(least, min(most, 1 << max(0, total - 1).bit_length()))

@@ -1,1 +1,0 @@
-"""Matrix products written in linalg: the parts of the pass `convert-linalg-to-frag`."""

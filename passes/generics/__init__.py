@@ -1,1 +1,0 @@
-"""Generics without a product as tile programs: the parts of the pass `linalg-tile`."""

@@ -1,1 +1,0 @@
-"""Kernels of linalg that compute every element from its place: whatever maps and loops it has."""

@@ -1,0 +1,1 @@
+"""Kernels of structured operations: products, rows, and elements from their places."""
