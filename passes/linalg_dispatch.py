@@ -15,8 +15,8 @@ from fragir.passes.target_pass import TargetPass
 
 @dataclass(frozen=True)
 class LinalgDispatchPass(TargetPass):
-    """Forms groups of operations that one kernel computes, and writes these kernels, each a function
-    of its own: a `frag.matmul`, or a loop over tiles.
+    """Forms groups of operations that one kernel computes, and writes these kernels, each a
+    function of its own: a `frag.matmul`, or a loop over tiles.
 
     A product takes the elementwise operations behind it whose values nobody else reads; elsewhere
     elementwise operations and reductions stand together as far as one kernel can compute them. What
