@@ -8,6 +8,10 @@ A module that has moved; its old file holds nothing else:
 
     __getattr__ = moved_module(__name__, "fragir.layout.modes", gone="0.3")
 
+A method that subclasses override, where objects of theirs are taken:
+
+    old_methods(check, Hooks, {"on_old": "on_new"}, gone="0.3")
+
 A function that goes has `typing_extensions.deprecated("... goes in 0.3; write ...")`, which type
 checkers know too. Nothing that has gone is imported until somebody asks for it.
 """
@@ -47,6 +51,29 @@ def moved_module(module: str, to: str, *, gone: str) -> Callable[[str], object]:
         return value
 
     return __getattr__
+
+
+def old_methods(object_: object, base: type, names: Mapping[str, str], *, gone: str) -> None:
+    """Has an object's own methods of old names called by their new ones: old -> new.
+
+    `base` has them all. The warning is at the method; one that has the new name too says nothing.
+    """
+    class_ = type(object_)
+    for old, new in names.items():
+        method = getattr(class_, old)
+        if method is getattr(base, old) or getattr(class_, new) is not getattr(base, new):
+            continue
+        setattr(object_, new, getattr(object_, old))
+        code, where = getattr(method, "__code__", None), getattr(method, "__globals__", {})
+        text = f"{class_.__qualname__}.{old} is {new} now, and goes in fragir {gone}"
+        warnings.warn_explicit(
+            text,
+            DeprecationWarning,
+            code.co_filename if code else "<unknown>",
+            code.co_firstlineno if code else 0,
+            where.get("__name__"),
+            where.setdefault("__warningregistry__", {}),
+        )
 
 
 def _warn(message: str) -> None:

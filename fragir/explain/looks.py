@@ -85,7 +85,7 @@ class Looking(Hooks):
     def alone(self, instruction: Instruction) -> bool:
         return instruction.at in self.lines
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         machine, self.here = self.machine, {}
         coordinates = machine.block_coordinates()
         for first in range(0, machine.resident, machine.warps_per_block):
@@ -96,7 +96,7 @@ class Looking(Hooks):
             if one.block in self.here:
                 one.begin(machine.warps_per_block)
 
-    def on_finish(self) -> None:
+    def on_wave_end(self) -> None:
         self.left -= set(self.here)
         if self.stops and not self.left:
             raise Enough("the blocks that were asked for have ended")

@@ -118,12 +118,12 @@ def both(text: str, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[int, i
     for numpy_alone in (False, True):
         kept: list[dict[str, Any]] = []
 
-        def on_finish(self: Races, kept: list[dict[str, Any]] = kept) -> None:
+        def on_wave_end(self: Races, kept: list[dict[str, Any]] = kept) -> None:
             self.exits.finish()
             kept.append(state(self))
 
         with monkeypatch.context() as patched:
-            patched.setattr(Races, "on_finish", on_finish)
+            patched.setattr(Races, "on_wave_end", on_wave_end)
             if numpy_alone:
                 patched.setattr(races, "compiled_ledgers", nothing)
                 patched.setattr(conflicts, "compiled_prices", nothing)

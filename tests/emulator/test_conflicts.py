@@ -243,3 +243,32 @@ def test_the_limit_of_uncoalesced_accesses(
     assert set(counted("global", size, row)) == {(touched, needed)}
     kinds = [f.kind for f in launch("global", size, row).remarks]
     assert kinds == (["uncoalesced"] if reported else [])
+
+
+@pytest.mark.parametrize("resident", [1, 2, 256])
+def test_the_verdict_is_of_the_whole_launch(resident: int) -> None:
+    """Each block doubles the distance between its lanes' words: the last one's is the dearest."""
+    text = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+    .reg .b32 %r<4>;
+    .shared .b32 words[1024];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+    add.u32 %r1, %r1, 2;
+    shl.b32 %r0, %r0, %r1;
+    mov.u32 %r2, words;
+    add.u32 %r2, %r2, %r0;
+    st.shared.u32 [%r2], %r1;
+    ret;
+}
+"""
+    report = run(text, grid=(6,), resident=resident, check=True)
+    lanes = ", ".join(map(str, range(32)))
+    assert [remark.message for remark in report.remarks] == [
+        f"st.shared.u32: 32-way bank conflict between lanes {lanes} (block (5, 0, 0) warp 0 lane 0)"
+    ]
+    assert report.statistics.conflicts == {"passes": 1 + 2 + 4 + 8 + 16 + 32, "passes_needed": 6}

@@ -544,7 +544,7 @@ def test_as_many_warps_are_on_the_machine_together_as_is_said(
     first: list[int] = []
 
     class Waves(Hooks):
-        def on_wave(self) -> None:
+        def on_wave_start(self) -> None:
             first.append(self.machine.first_block)
 
     kernel("", np.zeros(1, np.uint32), grid=(blocks,), checks=[Waves])

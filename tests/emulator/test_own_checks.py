@@ -123,8 +123,10 @@ def gives_nothing(self: Any, d: Any, instruction: Any, step: Any) -> Any:
     [
         ("__init__", breaks, "KeyError: 'mine'", None),
         ("concerns", breaks, "KeyError: 'mine'", None),
-        ("on_wave", breaks, "KeyError: 'mine'", None),
-        ("on_finish", breaks, "KeyError: 'mine'", None),
+        ("on_launch_start", breaks, "KeyError: 'mine'", None),
+        ("on_wave_start", breaks, "KeyError: 'mine'", None),
+        ("on_wave_end", breaks, "KeyError: 'mine'", None),
+        ("on_launch_end", breaks, "KeyError: 'mine'", None),
         ("on_access", breaks, "KeyError: 'mine'", LOAD),
         ("wrap", breaks, "KeyError: 'mine'", LOAD),
         ("wrap", gives_what_breaks, "KeyError: 'mine'", LOAD),

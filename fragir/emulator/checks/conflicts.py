@@ -110,13 +110,11 @@ class Conflicts(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
         self.costs: dict[tuple[int, bool], Cost] = {}
-        self._told: set[tuple[int, bool]] = set()
         self._prices = compiled_prices()
         #: By instruction: whether it is looked at.
         self._counts: dict[int, bool] = {}
         #: By instruction: what it cost when it was last counted.
         self._priced: dict[int, PricedPattern] = {}
-        self._apart = False  # whether another process adds up
         #: Who has what straight-line runs have cost.
         self.runs: CountsElsewhere | None = None
 
@@ -255,8 +253,7 @@ class Conflicts(Hooks):
 
     # -- blocks in several processes -----------------------------------------------------------
 
-    def take(self) -> Costs:
-        self._apart = True
+    def partial(self) -> Costs:
         self._collect()
         if self.runs is not None:
             self.runs.forget()
@@ -265,33 +262,29 @@ class Conflicts(Hooks):
             cost.paid, cost.needed, cost.worst = 0, 0, NOTHING
         return taken
 
-    def give(self, taken: Costs) -> None:
+    def merge(self, partial: Costs) -> None:
         instructions = {id(placed.ins): placed.ins for placed in self.program.code}
-        for key, (paid, needed, worst) in taken.items():
+        for key, (paid, needed, worst) in partial.items():
             cost = self._cost(instructions[key[0]], key[1])
             cost.paid += paid
             cost.needed += needed
             if worst.beats(cost.worst):
                 cost.worst = worst
 
-    def on_finish(self) -> None:
-        if not self._apart:
-            self.conclude()
+    # -- the verdict -----------------------------------------------------------------------------
 
-    def conclude(self) -> None:
+    def on_launch_end(self) -> None:
         self._collect()
         total = self.machine.report.statistics.conflicts
-        total.clear()
         for cost in self.costs.values():
             word = "passes" if cost.shared else "sectors"
             total[word] += cost.paid
             total[f"{word}_needed"] += cost.needed
-        for key, cost in sorted(self.costs.items(), key=lambda each: each[1].instruction.at):
+        for cost in sorted(self.costs.values(), key=lambda each: each.instruction.at):
             limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
             straddles = not cost.shared and cost.worst.excess < 2
-            if cost.paid <= limit or straddles or key in self._told:
+            if cost.paid <= limit or straddles:
                 continue
-            self._told.add(key)
             kind = "bank-conflict" if cost.shared else "uncoalesced"
             at = cost.instruction.at
             worst = cost.worst

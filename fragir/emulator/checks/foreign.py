@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from fragir.deprecation import old_methods
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.memory import AccessFault
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 #: A class of checks, or a function that makes one.
 MakesCheck: TypeAlias = "Callable[[Machine, Program], Hooks]"
 T = TypeVar("T")
+#: What a check whose launches may be divided has of its own.
+_PARTS = ("partial", "merge")
+_OLD = {"on_wave": "on_wave_start", "on_finish": "on_wave_end"}
 #: What no check is to blame for.
 _OTHERS = (FragirError, AccessFault, MemoryError)
 
@@ -62,7 +66,22 @@ def foreign(makes: MakesCheck, machine: Machine, program: Program) -> Hooks | No
         raise _failure(name, problem) from problem
     if not isinstance(cast("object", check), Hooks):
         raise EmulationError(f"{name} makes no check (a Hooks) but {kind_of(check)}")
+    old_methods(check, Hooks, _OLD, gone="0.3")
     return Guarded(check)
+
+
+def may_merge(makes: MakesCheck) -> bool:
+    """Whether the check may be one whose parts can be merged: of a function it is seen later."""
+    if not (isinstance(makes, type) and issubclass(makes, Hooks)):
+        return True
+    return all(getattr(makes, name) is not getattr(Hooks, name) for name in _PARTS)
+
+
+def merges(hook: Hooks) -> bool:
+    """Whether each of several processes can have a check of its own: ours, and a user's that says
+    how its parts are merged.
+    """
+    return not isinstance(hook, Guarded) or all(map(hook.overrides, _PARTS))
 
 
 def _name(makes: object) -> str:
@@ -119,6 +138,12 @@ class Guarded(Hooks):
             return self.ask(step, sel, mask)
 
         return run
+
+    def partial(self) -> Any:
+        return self.ask(self.check.partial)
+
+    def merge(self, partial: Any) -> None:
+        self.ask(self.check.merge, partial)
 
     def alone(self, instruction: Instruction) -> bool:
         return self.ask(self.check.alone, instruction)

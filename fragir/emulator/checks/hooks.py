@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 class Hooks(Observer):
     """A check: override what it needs to see. Steps are wrapped only where a check asks for it.
 
-    It is made for one launch, before anything is decoded: memory is there, its contents too.
+    It is made for one launch, before anything is decoded: memory is there, its contents too. What
+    it gathers over the launch is complete in `on_launch_end`; `on_wave_end` comes more often. Where
+    a check of a user's has both `partial` and `merge`, its launches may be divided over processes,
+    each with a copy of the check; one that also says something while blocks run, in a process, is
+    made once more for a run in one.
     """
 
     def __init__(self, machine: Machine, program: Program) -> None:
@@ -76,18 +80,24 @@ class Hooks(Observer):
 
     # -- blocks in several processes -------------------------------------------------------------
 
-    def take(self) -> Any:
-        """What it has summed up over waves, and starts anew with; None where there is no such sum.
+    def partial(self) -> Any:
+        """What it has gathered over waves, which it forgets: it goes on with nothing.
 
-        From then on sums are made elsewhere: nothing is said of them but by `conclude`.
+        A process of a divided launch sends this, pickled, when its blocks have ended. None where
+        nothing is gathered.
         """
         return None
 
-    def give(self, taken: Any) -> None:
-        """Adds what `take` returned, here or in another process."""
+    def merge(self, partial: Any) -> None:
+        """Adds what `partial` returned, here or in another process, in the order of the blocks."""
 
-    def conclude(self) -> None:
-        """All of a wave has been given: what there is to say of the sums is said."""
+    # -- old names ---------------------------------------------------------------------------------
+
+    def on_wave(self) -> None:
+        """The old name of `on_wave_start`; for checks that call their base's."""
+
+    def on_finish(self) -> None:
+        """The old name of `on_wave_end`; for checks that call their base's."""
 
     # -- grids one after the other ---------------------------------------------------------------
 

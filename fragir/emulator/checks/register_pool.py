@@ -70,7 +70,7 @@ class RegisterPool(Hooks):
         """Whether a program has a setmaxnreg."""
         return any(row.registers for row, _ in program.rows())
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         self.held[...] = self.start
         self.done[...] = 0
         self.order.clear()
@@ -142,7 +142,7 @@ class RegisterPool(Hooks):
         self.beyond = {block: found for block, found in self.beyond.items() if block not in gone}
         self.order = {key: found for key, found in self.order.items() if key[0] not in gone}
 
-    def on_finish(self) -> None:
+    def on_wave_end(self) -> None:
         for ins, warp, total in self.beyond.values():
             text = (
                 f"the warps of the block hold {total} registers then, it was launched with "

@@ -158,7 +158,7 @@ class Synchronisation(Hooks):
         self.arrived.reshape(-1, LANES)[warps] = False
         self.arrivals.leave(warps)
 
-    def on_finish(self) -> None:
+    def on_wave_end(self) -> None:
         """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
         self._tell_missing()
         lanes = np.flatnonzero(self.arrived)
@@ -167,7 +167,7 @@ class Synchronisation(Hooks):
             text = "the thread exits without barrier.cluster.wait, and knows nothing of the others"
             self.say("cluster-barrier", site, text, lane, None, "cluster-wait")
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         self.arrived[...] = False
         self.passing[...] = False
         self.cluster_count[...] = 0

@@ -34,7 +34,7 @@ class TensorMaps(Hooks):
         """Whether a kernel changes tensor maps at all."""
         return any(row.tensor_map == "changes" for row, _ in program.rows())
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         self.acquired.clear()
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:

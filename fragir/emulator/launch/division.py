@@ -21,7 +21,7 @@ import select
 import signal
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -53,22 +53,25 @@ class Again(Exception):
 
 @dataclass(slots=True)
 class WavePiece:
-    """What a process has done of one wave: its rounds, and what each check has summed up."""
+    """What a process has done of one wave: its rounds."""
 
     wave: int
     rounds: int
-    taken: list[Any]
 
 
 @dataclass(slots=True)
 class ProcessAnswer:
-    """What a process sends when it is done: how often each basic block ran, by its position."""
+    """What a process sends when it is done.
+
+    `runs`: how often each basic block ran, by its position; `partials`: what each check gathered.
+    """
 
     runs: dict[int, int]
     mma: int
     loaded: Counter[str]
     stored: Counter[str]
     pieces: list[WavePiece]
+    partials: list[Any]
 
 
 @dataclass(slots=True)
@@ -112,11 +115,12 @@ class Division:
         self._start, self._end = 0, total  # of the blocks of this process
         self._first = self._next = 0  # of the wave that runs; where the next one begins
         self._done = 0  # blocks that have ended
-        self._idle = False  # whether this process has no blocks of the wave that runs
+        self.idle = False  # whether this process has no blocks of the wave that runs
         self._began = 0.0
         self._own = Footprint(0, unit)
         self._board: npt.NDArray[np.int64] = np.zeros((1, 3), np.int64)
-        self._before: list[Any] = []  # what checks have summed up before the fork
+        self._before: list[Any] = []  # what checks have gathered before the fork
+        self._said = 0  # remarks and notes then
         self._rounds = 0
         self._instructions = 0
         self._pipe = -1
@@ -185,7 +189,8 @@ class Division:
             self._refused = True
             return
         self.divided = True
-        self._before = [hook.take() for hook in self.hooks]
+        self._before = [hook.partial() for hook in self.hooks]
+        self._said = self._words()
         for number in range(1, parts):
             footprint = Footprint(size, self.unit, marks[number - 1])
             try:
@@ -271,7 +276,7 @@ class Division:
             self.watch.elsewhere = lambda: int(self._board[1:, _INSTRUCTIONS].sum())
         here = [min(max(cut, self._first), self._next) - self._first for cut in (first, end)]
         machine.leave(*here)
-        self._idle = here[0] == here[1]
+        self.idle = here[0] == here[1]
         self._start, self._done = (first, 0) if self.number else (0, self._done)
         self._next = min(self._next, end) if first < self._next else first
 
@@ -279,12 +284,15 @@ class Division:
 
     def _keep(self, wave: int) -> None:
         """A piece of a wave has ended."""
-        if self.report.findings:
+        if self.report.findings or (self.number and self._words() > self._said):
             raise Again
-        taken = [hook.take() for hook in self.hooks]
-        if not self._idle:
-            self.pieces.append(WavePiece(wave, self.statistics.rounds, taken))
-        self._idle, self.statistics.rounds = False, 0
+        if not self.idle:
+            self.pieces.append(WavePiece(wave, self.statistics.rounds))
+        self.idle, self.statistics.rounds = False, 0
+
+    def _words(self) -> int:
+        """How many remarks and notes there are, which a forked process keeps to itself."""
+        return len(self.report.remarks) + len(self.report.notes)
 
     def _show(self, progress: Callable[[float], None] | None) -> None:
         if self.number:
@@ -306,7 +314,8 @@ class Division:
         """Send what this process has done, and end it."""
         runs = {start: block.runs for start, block in self.scheduler.blocks.items() if block.runs}
         found = self.statistics
-        answer = ProcessAnswer(runs, found.mma, found.loaded, found.stored, self.pieces)
+        partials = [hook.partial() for hook in self.hooks]
+        answer = ProcessAnswer(runs, found.mma, found.loaded, found.stored, self.pieces, partials)
         data = pickle.dumps(answer)
         while data:
             data = data[os.write(self._pipe, data) :]
@@ -326,6 +335,7 @@ class Division:
         for answer in answers:
             self._add(answer)
         self._join_waves([piece for answer in answers for piece in answer.pieces])
+        self._merge([answer.partials for answer in answers])
         most = self.watch.instructions
         if most is not None:
             counted = sum(block.runs * block.size for block in self.scheduler.blocks.values())
@@ -359,20 +369,18 @@ class Division:
         self.statistics.stored.update(answer.stored)
 
     def _join_waves(self, others: list[WavePiece]) -> None:
-        """Rounds and sums as if each wave had run as a whole: wave by wave, in their order."""
-        hooks, statistics = self.hooks, self.statistics
-        for hook, taken in zip(hooks, self._before, strict=True):
-            hook.give(taken)
-        statistics.rounds = self._rounds
-        pieces = [*self.pieces, *others]
-        for wave in sorted({piece.wave for piece in pieces}):
-            parts = [piece for piece in pieces if piece.wave == wave]
-            statistics.rounds += max(part.rounds for part in parts)
-            for part in parts:
-                for hook, taken in zip(hooks, part.taken, strict=True):
-                    hook.give(taken)
-            for hook in hooks:
-                hook.conclude()
+        """Rounds as if each wave had run as a whole."""
+        rounds: defaultdict[int, int] = defaultdict(int)
+        for piece in (*self.pieces, *others):
+            rounds[piece.wave] = max(rounds[piece.wave], piece.rounds)
+        self.statistics.rounds = self._rounds + sum(rounds.values())
+
+    def _merge(self, others: list[list[Any]]) -> None:
+        """What checks have gathered: before the fork, then in the order of the blocks."""
+        own = [hook.partial() for hook in self.hooks]
+        for partials in (self._before, own, *others):
+            for hook, partial in zip(self.hooks, partials, strict=True):
+                hook.merge(partial)
 
     def _end_children(self) -> None:
         """No process is left behind, and none is waited for that nobody needs."""

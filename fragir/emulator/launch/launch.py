@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
-from fragir.emulator.checks.foreign import MakesCheck, listed
+from fragir.emulator.checks.foreign import MakesCheck, listed, may_merge, merges
 from fragir.emulator.checks.selection import hooks_for
 from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch import environment
@@ -266,7 +266,8 @@ class Launch:
         self.stream = stream
         if stream is not None:
             stream.begin(machine, program, self.arguments, programmatic=programmatic)
-        undivided = cooperative or fragments or bool(checks) or asynchrony == "random"
+        undivided = cooperative or fragments or asynchrony == "random"
+        undivided |= not all(map(may_merge, checks))
         undivided |= stream is not None
         undivided |= any(x is not None for x in (seed, trace, self.watch.seconds))
         divides = divides and jobs > 1 and not undivided
@@ -296,7 +297,7 @@ class Launch:
             self.scheduler = decoding.scheduler(seed, trace)
         machine.jobs = jobs
         self.division: Division | None = None
-        if memory.globals.shared and not machine.reads_clocks:
+        if memory.globals.shared and not machine.reads_clocks and all(map(merges, self.hooks)):
             unit = unit_of(program)
             self.division = Division(
                 machine,
@@ -333,6 +334,8 @@ class Launch:
         division = self.division
         try:
             with np.errstate(all="ignore"):
+                for hook in self.hooks:
+                    hook.on_launch_start()
                 if division is None:
                     self._waves(progress)
                 else:
@@ -342,6 +345,9 @@ class Launch:
                 self._bring_back()
             raise
         self._bring_back()
+        with np.errstate(all="ignore"):
+            for hook in self.hooks:
+                hook.on_launch_end()
         self.arguments.refuse_read_only()
         if self.stream is not None:
             self.stream.end(self.machine, self.program, self.hooks)

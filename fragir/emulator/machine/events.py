@@ -90,7 +90,12 @@ def _shape(sel: Any, mask: Mask, lanes: I64) -> tuple[int, ...]:
 
 
 class Observer:
-    """Who listens to a machine: override what is of interest. Here nothing happens."""
+    """Who listens to a machine: override what is of interest. Here nothing happens.
+
+    A launch puts its blocks on the machine in waves, as many as there is room for. A process that
+    runs some of the blocks has waves of its own, of these alone; `on_leave` says which warps of the
+    wave that is divided it has not.
+    """
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -154,11 +159,19 @@ class Observer:
         """What is known of those who wait; for the message."""
         return []
 
-    def on_wave(self) -> None:
+    # -- the life of a launch --------------------------------------------------------------------
+
+    def on_launch_start(self) -> None:
+        """Memory has its contents, and no block has begun."""
+
+    def on_wave_start(self) -> None:
         """New blocks are put on the machine; registers and shared memory are as at a start."""
 
     def on_leave(self, warps: I64) -> None:
         """These warps of the wave go on in another process, and are not seen here any more."""
 
-    def on_finish(self) -> None:
+    def on_wave_end(self) -> None:
         """Every lane of the wave has exited."""
+
+    def on_launch_end(self) -> None:
+        """Every block has ended, in every process. Not told where the launch has failed."""

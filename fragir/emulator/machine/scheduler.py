@@ -339,8 +339,9 @@ class Scheduler:
         key = machine.key[: machine.resident]
         if int(key.min()) >= EXITED:
             machine.finish()
-            for hook in machine.hooks:
-                hook.on_finish()
+            if self.divide is None or not self.divide.idle:
+                for hook in machine.hooks:
+                    hook.on_wave_end()
             return False
         self.back_edges[:] = 0
         if machine.engine.end_round():

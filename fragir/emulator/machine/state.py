@@ -153,7 +153,7 @@ class State:
         for action in self.on_wave:
             action()
         for hook in self.hooks:
-            hook.on_wave()
+            hook.on_wave_start()
 
     def thread_ids(self) -> npt.NDArray[np.int64]:
         """Thread number within its block, [warp, lane]."""

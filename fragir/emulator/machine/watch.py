@@ -74,6 +74,9 @@ class Watch:
 class Divide(Protocol):
     """Who gives some of the warps that run to other processes."""
 
+    idle: bool
+    """Whether all have been given away."""
+
     def due(self) -> bool:
         """Whether it is time for that."""
         ...

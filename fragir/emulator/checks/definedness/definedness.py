@@ -66,7 +66,7 @@ class Definedness(Hooks):
 
     # -- what happens ----------------------------------------------------------------------------
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         self.undefined.start_wave()
         self.shuffles.clear()
 

@@ -48,7 +48,7 @@ class Fragments(Hooks):
         self.scales = ScaleOperands(machine, self.origins, self.patterns, self.reports)
         self.wgmma = WgmmaOperands(machine, self.origins, self.patterns, self.reports)
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         self.origins.reset()
 
     def on_copy_complete(self, copy: Copy) -> None:

@@ -135,7 +135,7 @@ class Races(Hooks):
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def on_wave(self) -> None:
+    def on_wave_start(self) -> None:
         parts = (self.told, self.mbarriers, self.exits, self.strong, self.barriers, self.phases)
         for part in (
             *parts,
@@ -210,7 +210,7 @@ class Races(Hooks):
     def on_leave(self, warps: I64) -> None:
         self.exits.leave(self.machine.block_of[warps].tolist())
 
-    def on_finish(self) -> None:
+    def on_wave_end(self) -> None:
         self.exits.finish()
         if self.clocks.now >= ASYNC and not self._late:
             self._late = True
