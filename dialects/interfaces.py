@@ -3,8 +3,10 @@
 An operation that works on tiles inherits the interfaces it has something to say to and defines
 their methods; a class that cannot (it belongs to someone else, or its answer lies in a room above
 the dialects) is given an implementation from outside: `LOWERINGS.attach(scf.ForOp)`. Each interface
-is asked at one place, `of` of its registry, which knows both ways. fragir's own operations take
-the same two ways.
+is asked at one place, `of` of its registry, which knows both ways, and a third: a row of a table
+(`fragir.late_dialect.Row`) says where the implementation stands, so that it is imported when it is
+asked for. fragir's own operations take these ways, most of them by the rows of
+`fragir.dialects.catalogue`.
 
 | asked | interface | registry |
 |---|---|---|
@@ -29,7 +31,11 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import OpTrait
 
+from fragir.dialects.catalogue import OTHERS
 from fragir.errors import FragirError
+from fragir.late_dialect import ROWS, add_rows
+
+add_rows(OTHERS)  # those of frag and ptx come with their dialects
 
 ModelT = TypeVar("ModelT")
 Names = tuple[str | None, ...]
@@ -41,19 +47,23 @@ Loops = tuple[int | None, ...]
 class Registry(Generic[ModelT]):
     """One interface's implementations by class of operation.
 
-    `own` makes an implementation of an operation's class that has the interface's methods.
+    `own` makes an implementation of an operation's class that has the interface's methods; others
+    are attached, or stand in a column of the operation's row (`fragir.late_dialect.Row`).
     """
 
-    def __init__(self, what: str, interface: type[Operation], own: Callable[[Any], ModelT]):
-        self._what, self._interface, self._own = what, interface, own
+    def __init__(
+        self, what: str, interface: type[Operation], own: Callable[[Any], ModelT], column: str = ""
+    ):
+        self._what, self._interface, self._own, self._column = what, interface, own, column
         self._attached: dict[type[Operation], ModelT] = {}
         self._found: dict[type[Operation], ModelT | None] = {}
-        self._elsewhere: dict[str, str] = {}
+        self._room = ""
 
-    def attached_in(self, module: str, *names: str) -> None:
-        """Operations, by their names in programs, that a module attaches when it is imported: it is
-        when one of them is first asked for."""
-        self._elsewhere.update(dict.fromkeys(names, module))
+    def found_in(self, room: str) -> None:
+        """What modules of fragir's own rows are counted from: the room that asks says it, and
+        nothing of the rows is found before."""
+        self._room = room
+        self._found.clear()
 
     def attach(self, *classes: type[Operation]) -> Callable[[ModelT], ModelT]:
         """A decorator that gives classes an implementation; subclasses have it as well.
@@ -63,7 +73,11 @@ class Registry(Generic[ModelT]):
 
         def attached(model: ModelT) -> ModelT:
             for cls in classes:
-                if cls in self._attached or issubclass(cls, self._interface):
+                if (
+                    cls in self._attached
+                    or issubclass(cls, self._interface)
+                    or self._place(cls) is not None
+                ):
                     raise FragirError(f"{cls.name} has {self._what} already")
                 self._attached[cls] = model
             self._found.clear()
@@ -83,10 +97,19 @@ class Registry(Generic[ModelT]):
         if issubclass(cls, self._interface):
             return self._own(cls)
         for base in cls.__mro__:
-            module = self._elsewhere.get(getattr(base, "name", ""))
-            if module is not None:
-                import_module(module)
-        return next((self._attached[c] for c in cls.__mro__ if c in self._attached), None)
+            if base in self._attached:
+                return self._attached[base]
+            place = self._place(base)
+            if place is not None:
+                return getattr(import_module(place[0]), place[1])
+        return None
+
+    def _place(self, cls: type[Any]) -> tuple[str, str] | None:
+        """What the row of a class says; None where there is none, or who asks is not there yet."""
+        row = ROWS.get(getattr(cls, "name", ""))
+        if row is None or not self._column or not (row.package or self._room):
+            return None
+        return row.place(self._column, self._room)
 
 
 # --- layouts --------------------------------------------------------------------------------------
@@ -203,7 +226,9 @@ def _itself(_cls: type[Operation]) -> Callable[[Any], Any]:
     return lambda op: op
 
 
-LAYOUTS: Registry[Callable[[Any], Layouts]] = Registry("layouts", LayoutInterface, _itself)
+LAYOUTS: Registry[Callable[[Any], Layouts]] = Registry(
+    "layouts", LayoutInterface, _itself, "layouts"
+)
 """From an operation to its `Layouts`."""
 
 
@@ -227,6 +252,7 @@ LOWERINGS: Registry[Callable[[Any, Any], None]] = Registry(
     "a lowering to lanes",
     LaneInterface,
     lambda cls: lambda lanes, op: cls.lower_to_lanes(op, lanes),
+    "lowering",
 )
 """From an operation to its lowering, a function of `Lanes` and the operation."""
 
@@ -259,7 +285,7 @@ class PtxInterface(Operation, abc.ABC):
 
 
 WRITERS: Registry[Callable[[Any, Any], None]] = Registry(
-    "PTX", PtxInterface, lambda _: lambda text, op: op.write_ptx(text)
+    "PTX", PtxInterface, lambda _: lambda text, op: op.write_ptx(text), "writer"
 )
 """From an operation of the lane level to how it is written, a function of `KernelText` and it."""
 
@@ -279,7 +305,7 @@ class ReferenceInterface(Operation, abc.ABC):
 
 
 MEANINGS: Registry[Callable[[Any, Any], None]] = Registry(
-    "a meaning", ReferenceInterface, lambda _: lambda run, op: op.evaluate(run)
+    "a meaning", ReferenceInterface, lambda _: lambda run, op: op.evaluate(run), "meaning"
 )
 """From an operation to its meaning, a function of `Run` and the operation."""
 

@@ -10,53 +10,44 @@ from functools import cache
 from xdsl.dialects.linalg import Linalg, attrs
 from xdsl.ir import Operation
 
+from fragir.dialects.catalogue import of_dialect
 from fragir.dialects.linalg.generic_results import GenericReader
 from fragir.late_dialect import LateDialect
 
 KEPT = frozenset(f"linalg.{name}" for name in ("generic", "yield", "index", "fill", "transpose"))
 """What xDSL reads as MLIR prints it."""
 _ROOM = "fragir.dialects.linalg"
-_OTHERS = {
-    "linalg.broadcast": (f"{_ROOM}.shaped", "LinalgBroadcastOp"),
-    "linalg.map": (f"{_ROOM}.shaped", "LinalgMapOp"),
-    "linalg.reduce": (f"{_ROOM}.shaped", "LinalgReduceOp"),
-    "linalg.softmax": (f"{_ROOM}.softmax", "SoftmaxOp"),
-    "linalg.pack": ("fragir.dialects.tensors.packing", "LinalgPackOp"),
-    "linalg.unpack": ("fragir.dialects.tensors.packing", "LinalgUnpackOp"),
-    "linalg.elementwise": (f"{_ROOM}.named_table", "ElementwiseOp"),
-}
-_ATTRIBUTES = {
-    "linalg.type_fn": (f"{_ROOM}.cast_attributes", "TypeFnAttr"),
-    "linalg.elementwise_kind": (f"{_ROOM}.cast_attributes", "ElementwiseKindAttr"),
-}
 
 
 class LinalgDialect(LateDialect):
     """Operations by the table of `named_table`, which is imported when one of them is asked for."""
 
     def find(self, name: str) -> type[Operation] | None:
-        if not self.late:
-            self.late = names()
+        self.late = names()
         return super().find(name)
 
 
 @cache
-def names() -> dict[str, tuple[str, str]]:
+def names() -> dict[str, str]:
     """Where the class of each operation is that is not early."""
     from fragir.dialects.linalg.named_table import class_name, meanings
 
     table = f"{_ROOM}.named_table"
-    return {f"linalg.{name}": (table, class_name(name)) for name in meanings()} | _OTHERS
+    named = {f"linalg.{name}": f"{table}:{class_name(name)}" for name in meanings()}
+    return {**named, **LINALG.late}
 
 
 LINALG = LinalgDialect(
     "linalg",
-    [
+    of_dialect("linalg"),
+    {
+        "linalg.type_fn": f"{_ROOM}.cast_attributes:TypeFnAttr",
+        "linalg.elementwise_kind": f"{_ROOM}.cast_attributes:ElementwiseKindAttr",
+    },
+    early=[
         GenericReader if op.name == "linalg.generic" else op
         for op in Linalg.operations
         if op.name in KEPT
     ],
-    [attrs.IteratorTypeAttr],
-    {},
-    _ATTRIBUTES,
+    early_attributes=[attrs.IteratorTypeAttr],
 )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.memref import CastOp, CopyOp, MemRef
 
+from fragir.dialects.catalogue import of_dialect
 from fragir.late_dialect import LateDialect
-
-_ROOM = "fragir.dialects.memories"
 
 MEMREF = LateDialect(
     "memref",
-    [op for op in MemRef.operations if op not in (CastOp, CopyOp)],
-    list(MemRef.attributes),
-    {
-        "memref.cast": (f"{_ROOM}.readers", "CastReader"),
-        "memref.copy": (f"{_ROOM}.readers", "CopyReader"),
-    },
+    of_dialect("memref"),
+    early=[op for op in MemRef.operations if op not in (CastOp, CopyOp)],
+    early_attributes=MemRef.attributes,
 )

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.tensor import Tensor
 
+from fragir.dialects.catalogue import of_dialect
 from fragir.late_dialect import LateDialect
-
-_ROOM = "fragir.dialects.tensors"
 
 TENSOR = LateDialect(
     "tensor",
-    list(Tensor.operations),
-    list(Tensor.attributes),
-    {
-        "tensor.generate": (f"{_ROOM}.generating", "GenerateOp"),
-        "tensor.pack": (f"{_ROOM}.packing", "TensorPackOp"),
-        "tensor.unpack": (f"{_ROOM}.packing", "TensorUnpackOp"),
-    },
+    of_dialect("tensor"),
+    early=Tensor.operations,
+    early_attributes=Tensor.attributes,
 )

@@ -8,13 +8,11 @@ import numpy as np
 from xdsl.dialects import affine
 from xdsl.ir.affine import AffineExpr
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import exactly
 from fragir.reference.loops import place_at
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(affine.ApplyOp, affine.MinOp)
 def apply(run: Run, op: affine.ApplyOp | affine.MinOp) -> None:
     """The least of the map's results: of one, that."""
     map_ = op.map.data

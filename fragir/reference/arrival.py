@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.ArriveOp)
 def arrive(run: Run, op: frag.ArriveOp) -> None:
     """One block comes after the other."""
     (parts,) = run.numbers([op.parts])

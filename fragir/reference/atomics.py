@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
@@ -28,7 +27,6 @@ _INTEGER: dict[str, Any] = {
 }
 
 
-@MEANINGS.attach(frag.AtomicOp)
 def atomic(run: Run, op: frag.AtomicOp) -> None:
     memory, kind, element = run.memory(op.memory), op.kind.data, type_name(op.tile.type)
     flat, kept = places(run, op)

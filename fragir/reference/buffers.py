@@ -10,7 +10,6 @@ from xdsl.dialects import func, memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import BlockArgument, SSAValue
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.linalg.destinations import homes_of
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
@@ -21,7 +20,6 @@ from fragir.reference.run import Run
 from fragir.reference.slices import part_of
 
 
-@MEANINGS.attach(memref.DimOp, tensor.DimOp)
 def dim(run: Run, op: memref.DimOp | tensor.DimOp) -> None:
     shape = run[op.source].value.shape
     index = run.number(op.index)
@@ -30,7 +28,6 @@ def dim(run: Run, op: memref.DimOp | tensor.DimOp) -> None:
     run[op.result] = exactly(np.int64(shape[index]))
 
 
-@MEANINGS.attach(memref.AllocOp, memref.AllocaOp)
 def alloc(run: Run, op: memref.AllocOp | memref.AllocaOp) -> None:
     type_ = op.memref.type
     assert isinstance(type_, MemRefType)
@@ -38,7 +35,6 @@ def alloc(run: Run, op: memref.AllocOp | memref.AllocaOp) -> None:
     run[op.memref] = unwritten(shape, type_name(type_))
 
 
-@MEANINGS.attach(tensor.EmptyOp)
 def empty(run: Run, op: tensor.EmptyOp) -> None:
     type_ = op.tensor.type
     assert isinstance(type_, TensorType)
@@ -46,14 +42,12 @@ def empty(run: Run, op: tensor.EmptyOp) -> None:
     run[op.tensor] = unwritten(shape, type_name(type_)).content
 
 
-@MEANINGS.attach(memref.ExpandShapeOp)
 def expand(run: Run, op: memref.ExpandShapeOp) -> None:
     sizes = iter(run.numbers(op.output_shape))
     shape = [next(sizes) if s < 0 else s for s in op.static_output_shape.iter_values()]
     run[op.result] = run.memory(op.src).reshaped(shape)
 
 
-@MEANINGS.attach(memref.CollapseShapeOp)
 def collapse(run: Run, op: memref.CollapseShapeOp) -> None:
     memory = run.memory(op.src)
     groups = [[index.value.data for index in group] for group in op.reassociation]
@@ -61,13 +55,11 @@ def collapse(run: Run, op: memref.CollapseShapeOp) -> None:
     run[op.result] = memory.reshaped(shape)
 
 
-@MEANINGS.attach(memref.SubviewOp)
 def subview(run: Run, op: memref.SubviewOp) -> None:
     shape = memref_type(op.result.type).get_shape()
     run[op.result] = run.memory(op.source).part(part_of(run, op, shape))
 
 
-@MEANINGS.attach(memref.LoadOp)
 def load(run: Run, op: memref.LoadOp) -> None:
     memory = run.memory(op.memref)
     if any(run[index].value.ndim for index in op.indices):  # for all elements of a region at once
@@ -76,7 +68,6 @@ def load(run: Run, op: memref.LoadOp) -> None:
         run[op.res] = memory.at(run.numbers(op.indices)).content
 
 
-@MEANINGS.attach(memref.StoreOp)
 def store(run: Run, op: memref.StoreOp) -> None:
     indices = run.numbers(op.indices)
     memory = run.memory(op.memref)
@@ -85,7 +76,6 @@ def store(run: Run, op: memref.StoreOp) -> None:
     memory.value[tuple(indices)], memory.bound[tuple(indices)] = x.value, x.bound
 
 
-@MEANINGS.attach(memref.CopyOp)
 def copy(run: Run, op: memref.CopyOp) -> None:
     run.memory(op.destination).write(run[op.source])
 
@@ -100,7 +90,6 @@ def places_of(values: Sequence[SSAValue]) -> list[BlockArgument | None]:
     ]
 
 
-@MEANINGS.attach(func.ReturnOp)
 def returned(run: Run, op: func.ReturnOp) -> None:
     """A returned tensor is written to the argument it was made from (outs), else to a result."""
     results = iter(run.results)
@@ -120,11 +109,9 @@ def returned(run: Run, op: func.ReturnOp) -> None:
         home.write(result)
 
 
-@MEANINGS.attach(memref.CastOp, tensor.CastOp)
 def same(run: Run, op: memref.CastOp | tensor.CastOp) -> None:
     run.values[op.results[0]] = run.values[op.operands[0]]
 
 
-@MEANINGS.attach(memref.DeallocOp)
 def nothing(run: Run, op: memref.DeallocOp) -> None:
     """Memory that is given back is not looked at."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from xdsl.dialects import func
 
 from fragir.dialects.calls import callee_of
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(func.CallOp)
 def call(run: Run, op: func.CallOp) -> None:
     """Memory that it is given changes; tensors are values."""
     block = callee_of(op).body.block

@@ -7,12 +7,10 @@ from xdsl.dialects.func import FuncOp
 
 from fragir.dialects import frag
 from fragir.dialects.frag.kernels import cluster_of
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.ClusterRankOp)
 def rank(run: Run, op: frag.ClusterRankOp) -> None:
     function = op.parent_op()
     while function is not None and not isinstance(function, FuncOp):

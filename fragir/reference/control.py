@@ -8,7 +8,6 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.run import Run
@@ -17,7 +16,6 @@ MOST_TURNS = 1_000_000
 """Turns of a loop before it is thought to have no end."""
 
 
-@MEANINGS.attach(scf.ForOp)
 def loop(run: Run, op: scf.ForOp) -> None:
     carried = [run[value] for value in op.iter_args]
     block = op.body.block
@@ -30,7 +28,6 @@ def loop(run: Run, op: scf.ForOp) -> None:
         run[result] = value
 
 
-@MEANINGS.attach(scf.WhileOp)
 def while_(run: Run, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     carried = [run[value] for value in op.arguments]
@@ -55,7 +52,6 @@ def _bind(run: Run, block: Block, values: Sequence[Bounded]) -> None:
         run[parameter] = value
 
 
-@MEANINGS.attach(scf.IfOp)
 def branch(run: Run, op: scf.IfOp) -> None:
     condition = run[op.cond]
     if condition.bound.any():

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.memory import BoundedMemory
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.HeadOp)
 def head(run: Run, op: frag.HeadOp) -> None:
     memory = run.memory(op.memory)
     (end,) = run.numbers([op.end])

@@ -9,7 +9,6 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, bounded
 from fragir.reference.formats import Array
@@ -77,7 +76,6 @@ def _text(point: Iterable[Any]) -> str:
     return "[" + ", ".join(str(int(x)) for x in point) + "]"
 
 
-@MEANINGS.attach(frag.GatherOp)
 def gather(run: Run, op: frag.GatherOp) -> None:
     memory, (flat, kept) = run.memory(op.memory), places(run, op)
     shape = op.tile.type.shape
@@ -89,7 +87,6 @@ def gather(run: Run, op: frag.GatherOp) -> None:
     run[op.tile] = Bounded(value, bound)
 
 
-@MEANINGS.attach(frag.ScatterOp)
 def scatter(run: Run, op: frag.ScatterOp) -> None:
     flat, kept = places(run, op)
     x = run[op.tile]

@@ -7,13 +7,11 @@ from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.memory import BoundedMemory
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.LaunchOp)
 def launch(run: Run, op: frag.LaunchOp) -> None:
     """Runs the kernel on the same memory."""
     kernel = kernel_of(op)

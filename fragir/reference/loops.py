@@ -18,7 +18,6 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.run import Run
@@ -96,7 +95,6 @@ def body(
         run.kept[_COORDINATES] = outer
 
 
-@MEANINGS.attach(IndexOp)
 def index(run: Run, op: IndexOp) -> None:
     """Where along a loop an element is."""
     run[op.result] = exactly(np.asarray(run.kept[_COORDINATES][op.dim.value.data], np.int64))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.tensors.generating import GenerateOp
 from fragir.dialects.tensors.packing import Packing, PacksInTiles, UnpacksTiles
 from fragir.errors import FragirError
@@ -14,7 +13,6 @@ from fragir.reference.formats import Array
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(GenerateOp)
 def generate(run: Run, op: GenerateOp) -> None:
     assert isinstance(op.result.type, TensorType)
     shape = run.shape(op.result.type, op.sizes)
@@ -23,7 +21,6 @@ def generate(run: Run, op: GenerateOp) -> None:
     run[op.result] = Bounded(found.value.copy(), found.bound.copy())
 
 
-@MEANINGS.attach(PacksInTiles)
 def pack(run: Run, op: PacksInTiles) -> None:
     """Padded to whole tiles, split, and turned."""
     x = run[op.source]
@@ -38,7 +35,6 @@ def pack(run: Run, op: PacksInTiles) -> None:
     _give(run, op, Bounded(_tiled(op, value), _tiled(op, bound)))
 
 
-@MEANINGS.attach(UnpacksTiles)
 def unpack(run: Run, op: UnpacksTiles) -> None:
     x, shape = run[op.source], run[op.dest].value.shape
     _give(run, op, Bounded(_whole(op, x.value, shape), _whole(op, x.bound, shape)))

@@ -8,7 +8,6 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import How
 from fragir.dialects.frag.sparse import dense_name
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.spelling import mnk
@@ -20,7 +19,6 @@ from fragir.reference.tensor_cores import chains, dot
 Types = tuple[str, str, str, str]
 
 
-@MEANINGS.attach(frag.MmaOp)
 def mma(run: Run, op: frag.MmaOp) -> None:
     """d = a b + c; four products at once are the last dimension of their tiles."""
     a, b, c = (run[value] for value in (op.a, op.b, op.c))
@@ -33,14 +31,12 @@ def mma(run: Run, op: frag.MmaOp) -> None:
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
 
 
-@MEANINGS.attach(frag.MmaBatchedOp)
 def mma_batched(run: Run, op: frag.MmaBatchedOp) -> None:
     """d = a b + c of every matrix of a batch."""
     a, b, c = (run[value] for value in (op.a, op.b, op.c))
     run[op.d] = _sum(run.target, _types(op), op.instruction_name(), op.how(), a, b, c)
 
 
-@MEANINGS.attach(frag.MmaSparseOp)
 def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     """d = a b + c with what the metadata say of A."""
     a, b, c, e = (run[value] for value in (op.a, op.b, op.c, op.metadata))
@@ -53,7 +49,6 @@ def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     run[op.d] = _sparse(run.target, types, name, how, a, b, c, columns, scales)
 
 
-@MEANINGS.attach(frag.WgmmaOp)
 def wgmma(run: Run, op: frag.WgmmaOp) -> None:
     """d = +- a b + c from shared memory; without c where its condition does not hold."""
     a, b, c = (run[value] for value in (op.a, op.b, op.c))

@@ -6,7 +6,6 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.frag.generated import PHILOX, WORDS
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import INTEGERS, Array
 from fragir.reference.run import Run
@@ -14,7 +13,6 @@ from fragir.reference.run import Run
 _LOW = (1 << 32) - 1
 
 
-@MEANINGS.attach(frag.RandomOp)
 def random(run: Run, op: frag.RandomOp) -> None:
     seed, words = run[op.seed], [run[word] for word in op.words()]
     bits = philox([word.value for word in words], int(seed.value))

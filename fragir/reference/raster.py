@@ -11,14 +11,12 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.frag.raster import Along
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run
 from fragir.scheduling.orders import tile_order
 
 
-@MEANINGS.attach(frag.ForTilesOp)
 def for_tiles(run: Run, op: frag.ForTilesOp) -> None:
     for starts in _share(run, op):
         for argument, start in zip(op.body.block.args, starts, strict=True):
@@ -26,7 +24,6 @@ def for_tiles(run: Run, op: frag.ForTilesOp) -> None:
         run.run_block(op.body.block)
 
 
-@MEANINGS.attach(frag.GridSizeOp)
 def grid_size(run: Run, op: frag.GridSizeOp) -> None:
     run[op.result] = exactly(np.int64(run.grid["xyz".index(op.dimension.data.value)]))
 

@@ -15,7 +15,6 @@ import numpy as np
 from fragir.dialects import frag
 from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import UNIT, Bounded, bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
@@ -23,7 +22,6 @@ from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Float
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.ReduceOp)
 def reduction(run: Run, op: frag.ReduceOp) -> None:
     """Sums and products by a bound for every order; the rest do not depend on the order."""
     x = run[op.source]
@@ -40,14 +38,12 @@ def reduction(run: Run, op: frag.ReduceOp) -> None:
     run[op.result] = found
 
 
-@MEANINGS.attach(frag.BroadcastOp)
 def broadcast(run: Run, op: frag.BroadcastOp) -> None:
     x, shape = run[op.source], op.result.type.shape
     value, bound = (np.expand_dims(array, op.dim) for array in (x.value, x.bound))
     run[op.result] = Bounded(np.broadcast_to(value, shape), np.broadcast_to(bound, shape))
 
 
-@MEANINGS.attach(frag.IotaOp)
 def iota(run: Run, op: frag.IotaOp) -> None:
     run[op.tile] = exactly(np.indices(op.tile.type.shape)[op.along].astype(np.int64))
 

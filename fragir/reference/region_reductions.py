@@ -16,7 +16,6 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.frag.reductions import most_roundings
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded, any_order, apart, bounded
 from fragir.reference.formats import Array, Floats
 from fragir.reference.run import Run
@@ -27,7 +26,6 @@ Pairing = Callable[[Array], tuple[Array, Array, Array]]
 """Which elements of a level are combined with which, and which are left."""
 
 
-@MEANINGS.attach(frag.ReduceByOp)
 def reduce_by(run: Run, op: frag.ReduceByOp) -> None:
     items = [
         Bounded(*(np.moveaxis(array, op.along, 0) for array in (x.value, x.bound)))

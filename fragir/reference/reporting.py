@@ -6,24 +6,20 @@ import numpy as np
 from xdsl.dialects import cf
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.PrintOp)
 def print_(run: Run, op: frag.PrintOp) -> None:
     """Memory and tiles stay as they are."""
 
 
-@MEANINGS.attach(frag.AssertOp)
 def assert_(run: Run, op: frag.AssertOp) -> None:
     """A condition that may go either way is left to the runs."""
     _hold(run[op.condition], op.text.data, f" in block ({', '.join(map(str, run.block_id))})")
 
 
-@MEANINGS.attach(cf.AssertOp)
 def assert_element(run: Run, op: cf.AssertOp) -> None:
     """The same of the elements of a structured operation."""
     _hold(run[op.arg], op.msg.data)

@@ -13,7 +13,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.kernels import role_of
-from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.reference.element_types import type_name
@@ -51,7 +50,6 @@ class HeldSlot(Token):
     number: int = 0
 
 
-@MEANINGS.attach(frag.RingOp)
 def ring(run: Run, op: frag.RingOp) -> None:
     slots = [[_memory(part) for part in op.ring.type.parts] for _ in range(op.count)]
     readers = {
@@ -82,7 +80,6 @@ def _number_of_role(op: Operation) -> int:
     return region.parent.regions.index(region)
 
 
-@MEANINGS.attach(frag.AcquireOp)
 def acquire(run: Run, op: frag.AcquireOp) -> None:
     known = _ring(run, op.ring)
     number = known.acquired % len(known.slots)
@@ -99,7 +96,6 @@ def acquire(run: Run, op: frag.AcquireOp) -> None:
     run.values[op.slot] = HeldSlot(known, number)
 
 
-@MEANINGS.attach(frag.PublishOp)
 def publish(run: Run, op: frag.PublishOp) -> None:
     slot = _slot(run, op.slot)
     assert slot.ring is not None
@@ -121,7 +117,6 @@ def await_slot(run: Run, op: frag.AwaitOp) -> None:
     run.values[op.result] = HeldSlot(known, number)
 
 
-@MEANINGS.attach(frag.ReleaseOp)
 def release(run: Run, op: frag.ReleaseOp) -> None:
     slot = _slot(run, op.slot)
     if slot.ring is not None:
@@ -130,12 +125,10 @@ def release(run: Run, op: frag.ReleaseOp) -> None:
             slot.ring.full[slot.number] = False
 
 
-@MEANINGS.attach(frag.NoSlotOp)
 def no_slot(run: Run, op: frag.NoSlotOp) -> None:
     run.values[op.slot] = HeldSlot()
 
 
-@MEANINGS.attach(frag.PartOp)
 def part(run: Run, op: frag.PartOp) -> None:
     slot = _slot(run, op.slot)
     if slot.ring is None:

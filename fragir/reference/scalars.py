@@ -53,7 +53,6 @@ def _signs(name: str, source: str, target: str) -> tuple[str, str]:
     return source, target
 
 
-@MEANINGS.attach(arith.ConstantOp)
 def constant(run: Run, op: arith.ConstantOp) -> None:
     attribute = op.value
     name = type_name(op.result.type)

@@ -10,7 +10,6 @@ from fragir.dialects import frag
 from fragir.dialects.frag.reductions import neutral
 from fragir.dialects.frag.scan import most_roundings
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, Array
@@ -18,7 +17,6 @@ from fragir.reference.reductions import Fold, logic, of_two, product, rows_of, t
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(frag.ScanOp)
 def scan(run: Run, op: frag.ScanOp) -> None:
     x, along = run[op.source], op.along
     kind, element = op.kind.data, type_name(tile_of(op.source).element_type)

@@ -9,7 +9,6 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import Array
 from fragir.reference.run import Run
@@ -35,35 +34,29 @@ def _together(
     run[result] = Bounded(value, function([first.bound, second.bound]))
 
 
-@MEANINGS.attach(frag.TransposeOp)
 def transpose(run: Run, op: frag.TransposeOp) -> None:
     _counted(run, op.result, op.source, lambda x: np.transpose(x, op.order))
 
 
-@MEANINGS.attach(frag.ReshapeOp)
 def reshape(run: Run, op: frag.ReshapeOp) -> None:
     shape = op.result.type.shape
     _counted(run, op.result, op.source, lambda x: np.reshape(x, shape))
 
 
-@MEANINGS.attach(frag.SliceTileOp)
 def slice_(run: Run, op: frag.SliceTileOp) -> None:
     parts = tuple(slice(c.start, c.start + c.length * c.step, c.step) for c in op.cutouts)
     _counted(run, op.result, op.source, lambda x: x[parts])
 
 
-@MEANINGS.attach(frag.ConcatenateOp)
 def concat(run: Run, op: frag.ConcatenateOp) -> None:
     dim = op.along
     _together(run, op.result, (op.first, op.second), lambda parts: np.concatenate(parts, dim))
 
 
-@MEANINGS.attach(frag.SplitOp)
 def split(run: Run, op: frag.SplitOp) -> None:
     _counted(run, op.first, op.source, lambda x: x[..., 0])
     _counted(run, op.second, op.source, lambda x: x[..., 1])
 
 
-@MEANINGS.attach(frag.JoinOp)
 def join(run: Run, op: frag.JoinOp) -> None:
     _together(run, op.result, (op.first, op.second), lambda parts: np.stack(parts, -1))

@@ -16,7 +16,6 @@ from xdsl.ir import Block
 from fragir.dialects import frag
 from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.frag.rings import roles_of_turn
-from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.run import Run
 
 
@@ -107,12 +106,10 @@ class SideBySide:
             raise _StoppedError
 
 
-@MEANINGS.attach(frag.RolesOp)
 def roles(run: Run, op: frag.RolesOp) -> None:
     SideBySide(run, [role.body.block for role in op.roles()]).run()
 
 
-@MEANINGS.attach(frag.TakeTurnOp)
 def take_turn(run: Run, op: frag.TakeTurnOp) -> None:
     mine, whose = _turns(run, op)
     run.wait_for(
@@ -121,7 +118,6 @@ def take_turn(run: Run, op: frag.TakeTurnOp) -> None:
     )
 
 
-@MEANINGS.attach(frag.PassTurnOp)
 def pass_turn(run: Run, op: frag.PassTurnOp) -> None:
     mine, whose = _turns(run, op)
     assert whose[0] == mine

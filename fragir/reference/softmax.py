@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.linalg.softmax import SoftmaxOp
 from fragir.reference import approximated, elementwise
 from fragir.reference.bounded import Bounded
@@ -16,7 +15,6 @@ from fragir.reference.reductions import one_by_one, total
 from fragir.reference.run import Run
 
 
-@MEANINGS.attach(SoftmaxOp)
 def softmax(run: Run, op: SoftmaxOp) -> None:
     """exp(x - max(x)), divided by its sum."""
     along, source = op.dimension.value.data, run[op.input]

@@ -10,7 +10,6 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.slices import mixed
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
@@ -20,13 +19,11 @@ from fragir.reference.run import Run
 from fragir.reference.slices import part_of
 
 
-@MEANINGS.attach(tensor.ExtractSliceOp)
 def extract_slice(run: Run, op: tensor.ExtractSliceOp) -> None:
     x, where = run[op.source], part_of(run, op, _shape(op.result.type))
     run[op.result] = Bounded(x.value[where], x.bound[where])
 
 
-@MEANINGS.attach(tensor.InsertSliceOp)
 def insert_slice(run: Run, op: tensor.InsertSliceOp) -> None:
     whole, where = _memory(run, op.dest), part_of(run, op, _shape(op.source.type))
     part = run[op.source]
@@ -37,20 +34,17 @@ def insert_slice(run: Run, op: tensor.InsertSliceOp) -> None:
     run[op.result] = whole.content
 
 
-@MEANINGS.attach(tensor.CollapseShapeOp)
 def collapse_shape(run: Run, op: tensor.CollapseShapeOp) -> None:
     groups = [[index.value.data for index in group] for group in op.reassociation]
     shape = run[op.src].value.shape
     run[op.result] = _reshaped(run, op.src, [prod(shape[d] for d in group) for group in groups])
 
 
-@MEANINGS.attach(tensor.ExpandShapeOp)
 def expand_shape(run: Run, op: tensor.ExpandShapeOp) -> None:
     sizes = run.numbers(mixed(op.static_output_shape, op.dynamic_output_shape))
     run[op.result] = _reshaped(run, op.src, sizes)
 
 
-@MEANINGS.attach(tensor.ExtractOp)
 def extract(run: Run, op: tensor.ExtractOp) -> None:
     memory = _memory(run, op.tensor)
     if any(run[index].value.ndim for index in op.indices):  # for all elements of a region at once
@@ -59,7 +53,6 @@ def extract(run: Run, op: tensor.ExtractOp) -> None:
         run[op.result] = memory.at(run.numbers(op.indices)).content
 
 
-@MEANINGS.attach(tensor.InsertOp)
 def insert(run: Run, op: tensor.InsertOp) -> None:
     memory, x = _memory(run, op.dest), run[op.scalar]
     where = tuple(run.numbers(op.indices))
@@ -68,7 +61,6 @@ def insert(run: Run, op: tensor.InsertOp) -> None:
     run[op.result] = memory.content
 
 
-@MEANINGS.attach(tensor.SplatOp)
 def splat(run: Run, op: tensor.SplatOp) -> None:
     x = run[op.input]
     assert isinstance(op.result.type, TensorType)
@@ -76,21 +68,18 @@ def splat(run: Run, op: tensor.SplatOp) -> None:
     run[op.result] = Bounded(np.full(shape, x.value), np.full(shape, x.bound))
 
 
-@MEANINGS.attach(tensor.FromElementsOp)
 def from_elements(run: Run, op: tensor.FromElementsOp) -> None:
     elements, shape = [run[x] for x in op.elements], _shape(op.result.type)
     values, bounds = ([getattr(x, name) for x in elements] for name in ("value", "bound"))
     run[op.result] = Bounded(np.reshape(values, shape), np.reshape(bounds, shape))
 
 
-@MEANINGS.attach(tensor.ConcatOp)
 def concat(run: Run, op: tensor.ConcatOp) -> None:
     parts, dim = [run[x] for x in op.inputs], op.dim.value.data
     values, bounds = ([getattr(x, name) for x in parts] for name in ("value", "bound"))
     run[op.result] = Bounded(np.concatenate(values, dim), np.concatenate(bounds, dim))
 
 
-@MEANINGS.attach(tensor.PadOp)
 def pad(run: Run, op: tensor.PadOp) -> None:
     """What is around a tensor is what the region gives at its place."""
     x = run[op.source]

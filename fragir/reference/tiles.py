@@ -11,7 +11,6 @@ from xdsl.ir import Operation
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.memory_layout import last_two_turned
-from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
@@ -24,26 +23,22 @@ from fragir.reference.tensor_cores import chains, dot
 ALL = slice(None)
 
 
-@MEANINGS.attach(frag.UndefinedOp)
 def undefined(run: Run, op: frag.UndefinedOp) -> None:
     """Any contents."""
     tile = frag.tile_of(op.tile)
     run[op.tile] = anything(tile.shape, tile.element)
 
 
-@MEANINGS.attach(frag.InFlightOp)
 def in_flight(run: Run, op: frag.InFlightOp) -> None:
     """The tile."""
     run[op.result] = run[op.tile]
 
 
-@MEANINGS.attach(frag.FillOp)
 def fill(run: Run, op: frag.FillOp) -> None:
     x, shape = run[op.value], op.tile.type.shape
     run[op.tile] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
 
 
-@MEANINGS.attach(frag.LoadOp)
 def load_tile(run: Run, op: frag.LoadOp) -> None:
     memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
     shape, masked = op.tile.type.shape, op.masked is not None
@@ -57,7 +52,6 @@ def load_tile(run: Run, op: frag.LoadOp) -> None:
     run[op.tile] = _turned(x) if turned else x
 
 
-@MEANINGS.attach(frag.StoreOp)
 def store_tile(run: Run, op: frag.StoreOp) -> None:
     x = run[op.tile]
     if op.transposed is not None:
@@ -66,7 +60,6 @@ def store_tile(run: Run, op: frag.StoreOp) -> None:
     store(memory, indices, x, op.masked is not None, op.name)
 
 
-@MEANINGS.attach(frag.CopyOp)
 def copy(run: Run, op: frag.CopyOp) -> None:
     """Asynchronous copies arrive at once: what may be read before is for the emulator to find."""
     if op.tma is not None:
@@ -93,7 +86,6 @@ def _copy_tensor(run: Run, op: frag.CopyOp) -> None:
         store(target, second, source.at(first).content, True, op.name)
 
 
-@MEANINGS.attach(frag.ViewOp)
 def view(run: Run, op: frag.ViewOp) -> None:
     run[op.matrix] = run.memory(op.memory).at(run.numbers(op.all_indices()))
 
@@ -110,7 +102,6 @@ def _is_batch(x: Bounded, whole: Bounded, matrix: tuple[int, int]) -> bool:
     )
 
 
-@MEANINGS.attach(frag.MatmulOp)
 def matmul(run: Run, op: frag.MatmulOp) -> None:
     """C = epilogue(A B), the sum in any order of the steps that any instruction may take."""
     a, b, old = (run[value] for value in (op.a, op.b, op.c))
@@ -169,30 +160,25 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
     run.memory(op.c).write(total)
 
 
-@MEANINGS.attach(frag.MapOp)
 def map_(run: Run, op: frag.MapOp) -> None:
     tiles = [run[tile] for tile in op.tiles]
     run[op.result] = run.region(op.body.block, tiles, op.result.type.shape)[0]
 
 
-@MEANINGS.attach(frag.CastOp)
 def cast_tile(run: Run, op: frag.CastOp) -> None:
     x = run[op.source]
     run[op.result] = cast(x, type_name(op.source.type), type_name(op.result.type))
 
 
-@MEANINGS.attach(frag.ConvertOp)
 def convert(run: Run, op: frag.ConvertOp) -> None:
     """A layout says where elements are, not what they are."""
     run[op.result] = run[op.source]
 
 
-@MEANINGS.attach(frag.CommitOp, frag.WaitOp, frag.BarrierOp)
 def nothing(run: Run, op: Operation) -> None:
     """One block after the other, one operation after the other."""
 
 
-@MEANINGS.attach(frag.BlockIdOp)
 def block_id(run: Run, op: frag.BlockIdOp) -> None:
     place = "xyz".index(op.dimension.data.value)
     run[op.result] = exactly(np.int64(run.block_id[place]))

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from xdsl.dialects import scf
 from xdsl.ir import Block
 
-from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Tile
+from fragir.dialects.interfaces import Layouts, OperandAt, Tile
 
 STARTS = 3
 """Where the starts of a loop's variables begin among its operands: behind its bounds and step."""
 
 
-@LAYOUTS.attach(scf.ForOp)
 class ForLayouts(Layouts):
     """A variable's start, its value in the body, what is yielded for it, and the result."""
 
@@ -26,7 +25,6 @@ class ForLayouts(Layouts):
         return zip(starts, body.args[1:], _yielded(body), op.results, strict=True)
 
 
-@LAYOUTS.attach(scf.IfOp)
 class IfLayouts(Layouts):
     """A result and what each branch yields for it."""
 
@@ -39,7 +37,6 @@ class IfLayouts(Layouts):
                 yield from zip(self.op.results, _yielded(region.block), strict=True)
 
 
-@LAYOUTS.attach(scf.WhileOp)
 class WhileLayouts(Layouts):
     """What comes into the condition's block each time; what goes from it into the body, and out."""
 

@@ -29,7 +29,7 @@ from fragir.passes.settling import rounds
 if TYPE_CHECKING:
     from fragir.passes.placing.memory_room import Room
 
-LAYOUTS.attached_in("fragir.passes.placing.control", "scf.for", "scf.if", "scf.while")
+LAYOUTS.found_in("fragir.passes.placing")
 
 CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""

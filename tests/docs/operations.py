@@ -1,6 +1,10 @@
-"""The reference of operations on tiles, docs/operations.md, from docstrings and golden programs.
+"""What is written of operations by their rows, docstrings and golden programs.
 
 python -m tests.docs.operations        writes it anew
+
+The reference of operations on tiles, docs/operations.md; the whole IR on a page, docs/ir.md; the
+stubs that type checkers read in place of `dialects/frag` and `dialects/ptx`; their lists in
+docs/api.md.
 """
 
 from __future__ import annotations
@@ -8,18 +12,28 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
 
 from fragir.builder.kernel import KernelBuilder
 from fragir.builder.values import Tile
+from fragir.dialects import catalogue
 from fragir.dialects.frag import Frag
+from fragir.dialects.ptx import Ptx
+from fragir.late_dialect import LateDialect, Row
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, GOLDEN = ROOT / "docs" / "operations.md", ROOT / "tests" / "golden"
+ON_A_PAGE, NAMES = ROOT / "docs" / "ir.md", ROOT / "docs" / "api.md"
+DIALECTS: tuple[tuple[LateDialect, Mapping[str, str]], ...] = (
+    (Frag, catalogue.FRAG_NAMES),
+    (Ptx, catalogue.PTX_NAMES),
+)
 HEAD = """\
 # Reference of operations on tiles
 
@@ -117,8 +131,158 @@ def _shown(signature: inspect.Signature) -> Iterator[inspect.Parameter | str]:
             yield str(parameter.replace(annotation=parameter.empty))
 
 
+IR = """\
+# The IR on a page
+
+Written by `python -m tests.docs.operations` from the rows of `dialects/catalogue.py`. A line is an
+operation: its operands, words and numbers in braces, regions in brackets, results; `?` is one that
+may be absent, `*` any number. Numbers among indices, `%a[0, %i]`, are left out. Behind it stand the
+methods that make it in Python, of a kernel `k`, a tile `t`, a ring, its slot, a tile in flight, a
+lane. What each does is said by [operations](operations.md), [frag](frag.md) and [ptx](ptx.md).
+
+## Operations on tiles
+
+```text
+{frag}
+```
+
+Types and attributes:
+
+```text
+{frag_attributes}
+```
+
+## Operations of a lane
+
+```text
+{ptx}
+```
+
+Types and attributes:
+
+```text
+{ptx_attributes}
+```
+
+## Of other dialects
+
+What lanes do for them (`lanes`), how they are written as PTX (`ptx`), and what they mean in the
+reference (`meaning`), also in regions of `frag.lanes` (`in lanes`). Besides, every operation of
+`arith` and `math` is taken over to lanes and has a meaning; structured operations of `linalg` have
+one and become `frag` by [passes](design.md).
+
+```text
+{others}
+```
+"""
+
+
+def whole() -> str:
+    """The page with every operation."""
+    return IR.format(
+        frag=_aligned(map(_line, Frag.operations, catalogue.FRAG)),
+        frag_attributes=_aligned(map(_parameters, Frag.attributes)),
+        ptx=_aligned(map(_line, Ptx.operations, catalogue.PTX)),
+        ptx_attributes=_aligned(map(_parameters, Ptx.attributes)),
+        others=_aligned(map(_roads, sorted(catalogue.OTHERS))),
+    )
+
+
+def _line(cls: type[Operation], row: Row) -> tuple[str, str, str]:
+    assert issubclass(cls, IRDLOperation)
+    definition = cls.get_irdl_definition()
+    words = [
+        (name, part)
+        for name, part in definition.properties.items()
+        if not name.startswith("static_") and not name.endswith("SegmentSizes")
+    ]
+    shown = _marked(definition.operands)
+    if words:
+        shown += f" {{{_marked(words)}}}"
+    if definition.regions:
+        shown += f" [{_marked(definition.regions)}]"
+    if definition.results:
+        shown += f" -> {_marked(definition.results)}"
+    return (
+        row.operation,
+        shown.strip(),
+        row.words.replace(",", " ").replace("t.__getitem__", "t[...]"),
+    )
+
+
+def _marked(parts: Iterable[tuple[str, object]]) -> str:
+    """Names with `?` and `*`."""
+    found: list[str] = []
+    for name, part in parts:
+        optional, many = isinstance(part, OptionalDef), isinstance(part, VariadicDef)
+        found.append(f"{name}{'?' if optional else '*' if many else ''}")
+    return " ".join(found)
+
+
+def _parameters(cls: type[Attribute]) -> tuple[str, str, str]:
+    sign = "!" if cls.__name__.endswith("Type") else "#"
+    names = ""
+    if issubclass(cls, ParametrizedAttribute):
+        names = " ".join(name for name, _ in cls.get_irdl_definition().parameters)
+    return f"{sign}{cls.name}", names, ""
+
+
+def _roads(row: Row) -> tuple[str, str, str]:
+    columns = {"lowering": "lanes", "writer": "ptx", "meaning": "meaning", "in_lanes": "in lanes"}
+    found = [what for column, what in columns.items() if getattr(row, column)]
+    return row.operation, ", ".join(found), ""
+
+
+def _aligned(lines: Iterable[tuple[str, str, str]]) -> str:
+    rows = list(lines)
+    first, second = (max(len(row[n]) for row in rows) for n in (0, 1))
+    second = min(second, 52)
+    return "\n".join(f"{a:{first}}  {b:{second}}  {c}".rstrip() for a, b, c in rows)
+
+
+def stub(dialect: LateDialect, names: Mapping[str, str]) -> str:
+    """What type checkers read of a dialect's package."""
+    places = {*dialect.late.values(), *dialect.late_attributes.values(), *names.values()}
+    places.add("fragir.late_dialect:LateDialect")
+    lines: list[str] = []
+    for module, *_, name in sorted(map(_key, places)):
+        lines.append(f"from {module} import {name} as {name}")
+    title = dialect.name.capitalize()
+    head = "# Written by `python -m tests.docs.operations` from dialects/catalogue.py."
+    return "\n".join([head, "", *lines, "", f"{title}: LateDialect", ""])
+
+
+def _key(place: str) -> tuple[str, bool, bool, str]:
+    """By module; in it constants, classes, functions, as ruff sorts imports."""
+    module, _, name = place.partition(":")
+    return module, not name.isupper(), name[0].islower(), name
+
+
+def stub_path(dialect: LateDialect) -> Path:
+    return ROOT / "dialects" / dialect.name / "__init__.pyi"
+
+
+def listed() -> str:
+    """docs/api.md with the names of the dialects' packages."""
+    text = NAMES.read_text("utf-8")
+    for dialect, names in DIALECTS:
+        places = [*dialect.late.values(), *dialect.late_attributes.values(), *names.values()]
+        every = sorted({place.partition(":")[2] for place in places} | {dialect.name.capitalize()})
+        shown = textwrap.fill(", ".join(f"`{name}`" for name in every), 100, break_on_hyphens=False)
+        head = rf"(## `fragir\.dialects\.{dialect.name}`\n\n[^\n]+\n\n)[^#]+?\n\n(?=##|\Z)"
+        text = re.sub(head, lambda match, shown=shown: f"{match[1]}{shown}\n\n", text)
+    return text
+
+
+def written() -> dict[Path, str]:
+    """Every file that is written here."""
+    stubs = {stub_path(dialect): stub(dialect, names) for dialect, names in DIALECTS}
+    return {PAGE: page(), ON_A_PAGE: whole(), NAMES: listed(), **stubs}
+
+
 def main() -> None:
-    PAGE.write_text(page(), "utf-8")
+    for path, text in written().items():
+        path.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ from xdsl.ir import SSAValue
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.control import MOST_TURNS
-from fragir.reference.lanes.threads import BlockThreads, step
+from fragir.reference.lanes.threads import BlockThreads
 
 
-@step("scf.if")
 def branch(threads: BlockThreads, op: Any) -> None:
     condition = threads.certain(op.cond, "the condition of scf.if").astype(bool)
     outside = threads.active
@@ -27,7 +26,6 @@ def branch(threads: BlockThreads, op: Any) -> None:
     _bind(threads, op.results, found)
 
 
-@step("scf.for")
 def loop(threads: BlockThreads, op: Any) -> None:
     lower, upper, by = (threads.certain(v, "a bound of scf.for") for v in (op.lb, op.ub, op.step))
     outside, counter = threads.active, np.array(lower)
@@ -45,7 +43,6 @@ def loop(threads: BlockThreads, op: Any) -> None:
     _bind(threads, op.results, carried)
 
 
-@step("scf.while")
 def while_(threads: BlockThreads, op: Any) -> None:
     before, after = op.before_region.block, op.after_region.block
     outside = threads.active

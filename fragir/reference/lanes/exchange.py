@@ -11,7 +11,7 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
 from fragir.reference.lanes.bits import from_words, words_of
 from fragir.reference.lanes.registers import columns
-from fragir.reference.lanes.threads import WARP, BlockThreads, step
+from fragir.reference.lanes.threads import WARP, BlockThreads
 
 
 def fetched(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
@@ -23,7 +23,6 @@ def fetched(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
     return Bounded(x.value[source], np.where(missing, np.inf, bound))
 
 
-@step("ptx.shuffle")
 def shuffle(threads: BlockThreads, op: ptx.ShuffleOp) -> None:
     lane = threads[op.source]
     found = fetched(threads, threads[op.value], lane.value % WARP)
@@ -31,13 +30,11 @@ def shuffle(threads: BlockThreads, op: ptx.ShuffleOp) -> None:
     threads[op.result] = Bounded(found.value, np.where(unsure, np.inf, found.bound))
 
 
-@step("ptx.shuffle_xor")
 def shuffle_xor(threads: BlockThreads, op: ptx.ShuffleXorOp) -> None:
     lane = threads.lane ^ op.mask.value.data
     threads[op.result] = fetched(threads, threads[op.value], lane)
 
 
-@step("ptx.movmatrix")
 def movmatrix(threads: BlockThreads, op: ptx.MovmatrixOp) -> None:
     """Lane l has row l / 4 of an 8x8 matrix, columns 2 (l mod 4) and the next."""
     x = threads[op.value]
@@ -68,7 +65,6 @@ def permuted(x: Array, y: Array, selector: Array) -> tuple[Array, Array]:
     return result, chosen
 
 
-@step("ptx.permute")
 def permute(threads: BlockThreads, op: ptx.PermuteOp) -> None:
     name, shape = type_name(op.result.type), threads.shape(op.result.type)
     first, sure = words_of(threads[op.lhs], name)
@@ -80,6 +76,5 @@ def permute(threads: BlockThreads, op: ptx.PermuteOp) -> None:
     threads[op.result] = from_words(words, known, name, shape)
 
 
-@step("ptx.sync", "ptx.barrier")
 def nothing(threads: BlockThreads, op: Operation) -> None:
     """One operation after the other, for all threads."""

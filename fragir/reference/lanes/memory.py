@@ -18,7 +18,7 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS, Array
 from fragir.reference.indexed import write_one
 from fragir.reference.lanes.registers import columns
-from fragir.reference.lanes.threads import BlockThreads, Pointer, UncertainError, step
+from fragir.reference.lanes.threads import BlockThreads, Pointer, UncertainError
 from fragir.reference.memory import BoundedMemory
 
 
@@ -34,7 +34,6 @@ def _flat(threads: BlockThreads, memory: BoundedMemory, indices: Any, in_order: 
     return flat
 
 
-@step("frag.pointer")
 def pointer(threads: BlockThreads, op: frag.PointerOp) -> None:
     memory, type_ = threads.run.memory(op.memory), memref_type(op.memory.type)
     plain = isinstance(type_.layout, NoneAttr)
@@ -50,20 +49,17 @@ def pointer(threads: BlockThreads, op: frag.PointerOp) -> None:
     threads.pointers[op.pointer] = Pointer(memory, flat, zeros, in_order, known)
 
 
-@step("ptx.shared")
 def shared(threads: BlockThreads, op: ptx.SharedOp) -> None:
     """Bytes of the block, of which nothing is known."""
     zeros = np.zeros(threads.count, np.int64)
     threads.pointers[op.pointer] = Pointer(None, zeros, zeros, False)
 
 
-@step("ptx.mul_wide")
 def mul_wide(threads: BlockThreads, op: ptx.MulWideOp) -> None:
     x, y = (threads.certain(factor, "a factor").astype(np.int64) for factor in op.operands)
     threads[op.result] = Bounded(x * y, np.zeros(x.shape))
 
 
-@step("ptx.offset", "ptx.offset_wide")
 def offset(threads: BlockThreads, op: ptx.OffsetOp | ptx.OffsetWideOp) -> None:
     at = threads.pointer(op.pointer)
     moved = threads.certain(op.index, "an offset") * op.scale.value.data
@@ -103,7 +99,6 @@ def _places(
     return memory, np.where(acts[:, None], flat, 0), acts
 
 
-@step("ptx.load")
 def load(threads: BlockThreads, op: ptx.LoadOp) -> None:
     type_ = op.value.type
     found = _places(threads, op, type_)
@@ -121,7 +116,6 @@ def load(threads: BlockThreads, op: ptx.LoadOp) -> None:
     threads[op.value] = threads.select(acts, Bounded(value, bound), other)
 
 
-@step("ptx.store")
 def store(threads: BlockThreads, op: ptx.StoreOp) -> None:
     found = _places(threads, op, op.value.type)
     if found is None:
@@ -136,7 +130,6 @@ def _flattened(x: Bounded, acts: Array) -> Bounded:
     return Bounded(x.value[acts].reshape(-1), x.bound[acts].reshape(-1))
 
 
-@step("ptx.atomic")
 def atomic(threads: BlockThreads, op: ptx.AtomicOp) -> None:
     found, word = _places(threads, op, op.value.type), op.instruction.data
     kind = word.partition(".")[0]
@@ -155,7 +148,6 @@ def atomic(threads: BlockThreads, op: ptx.AtomicOp) -> None:
         threads[op.old] = threads.anything(op.old.type)
 
 
-@step("memref.load")
 def load_number(threads: BlockThreads, op: memref.LoadOp) -> None:
     memory = threads.run.memory(op.memref)
     flat = _flat(threads, memory, op.indices, in_order=False)

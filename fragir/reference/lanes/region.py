@@ -7,20 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import MEANINGS
 from fragir.layout import Layout
 from fragir.passes.scopes import threads_at
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
 from fragir.reference.indexed import write_one
-from fragir.reference.lanes import collective as collective  # these attach what operations mean
+from fragir.reference.lanes import collective as collective  # these attach what opcodes mean
 from fragir.reference.lanes import computing as computing
-from fragir.reference.lanes import control as control
-from fragir.reference.lanes import exchange as exchange
-from fragir.reference.lanes import memory as memory
-from fragir.reference.lanes import registers as registers
-from fragir.reference.lanes.threads import WARP, BlockThreads, step
+from fragir.reference.lanes.threads import WARP, BlockThreads
 from fragir.reference.memory import BoundedMemory, unwritten
 from fragir.reference.run import Run
 
@@ -43,7 +38,6 @@ def points(layout: Layout, threads: Array) -> Array:
     return np.broadcast_to(found, shape)
 
 
-@MEANINGS.attach(frag.LanesOp)
 def lanes(run: Run, op: frag.LanesOp) -> None:
     threads = BlockThreads(run, threads_at(op))
     block, held = op.body.block, op.held()
@@ -75,7 +69,6 @@ def _given(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
     return made.content
 
 
-@step("frag.coordinates")
 def coordinates(threads: BlockThreads, op: frag.CoordinatesOp) -> None:
     layout = replace(op.held().placed.resolve(), where=())
     at = points(layout, threads.number)[:, op.element.value.data]

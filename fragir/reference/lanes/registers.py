@@ -15,11 +15,10 @@ from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.lanes.bits import bytes_of, value_of
-from fragir.reference.lanes.threads import BlockThreads, step
+from fragir.reference.lanes.threads import BlockThreads
 from fragir.reference.scalars import cast, cast_as, scalar
 
 
-@step("ptx.special")
 def special(threads: BlockThreads, op: ptx.SpecialOp) -> None:
     register = op.register.data
     if register.startswith("ctaid"):
@@ -33,14 +32,12 @@ def special(threads: BlockThreads, op: ptx.SpecialOp) -> None:
         threads[op.value] = exactly(known.get(register, np.zeros(threads.count, np.int64)))
 
 
-@step("ptx.zero")
 def zero(threads: BlockThreads, op: ptx.ZeroOp) -> None:
     name = type_name(op.value.type)
     kind = np.float64 if name in FLOATS else bool if name == PREDICATE else np.int64
     threads[op.value] = exactly(np.zeros(threads.shape(op.value.type), kind))
 
 
-@step("ptx.copy")
 def copy(threads: BlockThreads, op: ptx.CopyOp) -> None:
     threads[op.result] = threads[op.source]
 
@@ -51,7 +48,6 @@ def columns(x: Bounded) -> Bounded:
     return Bounded(x.value.reshape(count, -1), x.bound.reshape(count, -1))
 
 
-@step("ptx.pack", "ptx.concat")
 def together(threads: BlockThreads, op: Any) -> None:
     parts = [columns(threads[value]) for value in op.operands]
     threads[op.result] = Bounded(
@@ -60,14 +56,12 @@ def together(threads: BlockThreads, op: Any) -> None:
     )
 
 
-@step("ptx.unpack")
 def unpack(threads: BlockThreads, op: ptx.UnpackOp) -> None:
     x = threads[op.source]
     for number, scalar_ in enumerate(op.scalars):
         threads[scalar_] = Bounded(x.value[:, number], x.bound[:, number])
 
 
-@step("ptx.slice")
 def slice_(threads: BlockThreads, op: ptx.SliceOp) -> None:
     x, first = threads[op.source], op.first.value.data
     part = slice(first, first + ptx.length(op.result.type))
@@ -75,7 +69,6 @@ def slice_(threads: BlockThreads, op: ptx.SliceOp) -> None:
     threads[op.result] = Bounded(x.value[:, part].reshape(shape), x.bound[:, part].reshape(shape))
 
 
-@step("ptx.splat")
 def splat(threads: BlockThreads, op: ptx.SplatOp) -> None:
     repeat(threads, op.scalar, op.result)
 
@@ -86,7 +79,6 @@ def repeat(threads: BlockThreads, scalar_: SSAValue, result: SSAValue) -> None:
     threads[result] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
 
 
-@step("ptx.bitcast")
 def bitcast(threads: BlockThreads, op: ptx.BitcastOp) -> None:
     """The same bits; of NaN only that it is one is known."""
     names = type_name(op.source.type), type_name(op.result.type)
@@ -97,7 +89,6 @@ def bitcast(threads: BlockThreads, op: ptx.BitcastOp) -> None:
     threads[op.result] = value_of(raw, names[1], threads.shape(op.result.type))
 
 
-@step("ptx.cvt")
 def cvt(threads: BlockThreads, op: ptx.CvtOp) -> None:
     names = type_name(op.source.type), type_name(op.result.type)
     if op.cast is None:
@@ -106,7 +97,6 @@ def cvt(threads: BlockThreads, op: ptx.CvtOp) -> None:
         threads[op.result] = cast_as(op.cast, threads[op.source], *names)
 
 
-@step("ptx.compare")
 def compare(threads: BlockThreads, op: ptx.CompareOp) -> None:
     x, y, name = threads[op.lhs], threads[op.rhs], type_name(op.lhs.type)
     if name in FLOATS:
@@ -115,12 +105,10 @@ def compare(threads: BlockThreads, op: ptx.CompareOp) -> None:
         threads[op.result] = integers.compare(op.number, x, y, INTEGERS[name])
 
 
-@step("ptx.select")
 def select(threads: BlockThreads, op: ptx.SelectOp) -> None:
     threads[op.result] = elementwise.select(*(threads[value] for value in op.operands))
 
 
-@step("arith.select")
 def select_one(threads: BlockThreads, op: arith.SelectOp) -> None:
     """One condition for a whole vector is spread over it."""
     if not is_vector(op.result.type):

@@ -20,7 +20,7 @@ from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
 from fragir.reference.lanes.bits import from_words, words_of
-from fragir.reference.lanes.threads import BlockThreads, step
+from fragir.reference.lanes.threads import BlockThreads
 
 _PLACE = re.compile(r"(!?)\$(\d+)")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
@@ -84,7 +84,6 @@ def opcode(*names: str) -> Callable[[Meaning], Meaning]:
     return attached
 
 
-@step("ptx.op")
 def statement(threads: BlockThreads, op: ptx.InstructionOp) -> None:
     """Executed by the threads whose guard holds; the others keep what `into` says."""
     outside = threads.active

@@ -3,12 +3,13 @@
 A scalar of the region is an array of a value a thread, a vector one of threads x elements, each
 with bounds as everywhere. Threads that a branch or loop leaves out take part in the arithmetic,
 and nobody looks at what comes of it. Operations of arith and math mean what they mean elsewhere;
-those of `ptx` attach to `STEPS`. What has no meaning may give anything.
+those of `ptx` have meanings of their own. What has no meaning may give anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
+from fragir.late_dialect import ROWS
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
@@ -128,9 +130,14 @@ class BlockThreads:
         self.guesses = True
         for inner in op.walk():
             if isinstance(inner, frag.PointerOp) and inner is not op:
-                STEPS[inner.name](self, inner)  # in a region that is not run
+                self._pointed(inner)  # in a region that is not run
             self._overwrite(inner)
         self.run.note_unknown(op)
+
+    def _pointed(self, op: frag.PointerOp) -> None:
+        meaning = meaning_of(op.name)
+        assert meaning is not None
+        meaning(self, op)
 
     def _overwrite(self, op: Operation) -> None:
         """Memory that an operation may write holds anything."""
@@ -149,27 +156,12 @@ class BlockThreads:
 
 
 Step = Callable[[BlockThreads, Any], None]
-STEPS: dict[str, Step] = {}
-"""What operations mean in a region, by name; ahead of what they mean elsewhere."""
 
 
-#: Dialects whose operations' meanings are attached when one is first asked for.
-ELSEWHERE = {"vector": "fragir.reference.lanes.vectors"}
-
-
+@cache
 def meaning_of(name: str) -> Step | None:
-    """What an operation means in a region, where that is something of its own."""
-    module = ELSEWHERE.get(name.partition(".")[0])
-    if module is not None:
-        import_module(module)
-    return STEPS.get(name)
-
-
-def step(*names: str) -> Callable[[Step], Step]:
-    """A decorator that says what operations mean in a region."""
-
-    def attached(function: Step) -> Step:
-        STEPS.update(dict.fromkeys(names, function))
-        return function
-
-    return attached
+    """What an operation means in a region, where that is something of its own, ahead of what it
+    means elsewhere."""
+    row = ROWS.get(name)
+    place = None if row is None else row.place("in_lanes", "fragir.reference.lanes")
+    return None if place is None else getattr(import_module(place[0]), place[1])

@@ -8,17 +8,15 @@ from xdsl.dialects import vector
 from fragir.passes.lowering.operations.vectors import position
 from fragir.reference.bounded import Bounded
 from fragir.reference.lanes.registers import repeat
-from fragir.reference.lanes.threads import BlockThreads, step
+from fragir.reference.lanes.threads import BlockThreads
 
 
-@step("vector.extract")
 def extract(threads: BlockThreads, op: vector.ExtractOp) -> None:
     x = threads[op.vector]
     number = position(op, x.value.shape[1])
     threads[op.result] = Bounded(x.value[:, number], x.bound[:, number])
 
 
-@step("vector.insert")
 def insert(threads: BlockThreads, op: vector.InsertOp) -> None:
     x, one = threads[op.dest], threads[op.source]
     value, bound = np.array(x.value), np.array(x.bound)
@@ -27,12 +25,10 @@ def insert(threads: BlockThreads, op: vector.InsertOp) -> None:
     threads[op.result] = Bounded(value, bound)
 
 
-@step("vector.broadcast")
 def broadcast(threads: BlockThreads, op: vector.BroadcastOp) -> None:
     repeat(threads, op.source, op.vector)
 
 
-@step("vector.shuffle")
 def shuffle(threads: BlockThreads, op: vector.ShuffleOp) -> None:
     x, y, mask = threads[op.v1], threads[op.v2], list(op.mask.get_values())
     threads[op.result] = Bounded(

@@ -10,14 +10,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.engine import statement
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import MemoryPlace, address
 from fragir.passes.lowering.positions import NOWHERE
 
 
-@LOWERINGS.attach(frag.ArriveOp)
 def arrive(lanes: Lanes, op: frag.ArriveOp) -> None:
     state, ar = lanes.state, lanes.state.ar
     state.wait_for_all()

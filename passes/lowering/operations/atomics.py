@@ -7,7 +7,6 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.atomics import KINDS
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.passes.lowering.access import split
@@ -15,7 +14,6 @@ from fragir.passes.lowering.indexed_access import IndexedAccess
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.AtomicOp)
 def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
     element = frag.tile_of(op.tile).element_type
     access = IndexedAccess(lanes, op, writes=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.AwaitOp)
 def await_(lanes: Lanes, op: frag.AwaitOp) -> None:
     if frag.held_tile(op.source.type) is not None:
         from fragir.passes.lowering.in_flight import wait_for_tile

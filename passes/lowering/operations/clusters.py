@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.ClusterRankOp)
 def rank(lanes: Lanes, op: frag.ClusterRankOp) -> None:
     state = lanes.state
     alone = state.cluster == (1, 1, 1)

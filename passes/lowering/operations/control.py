@@ -9,12 +9,10 @@ from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.frag.kernels import RARE
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import INDEX
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(scf.ForOp)
 def loop(lanes: Lanes, op: scf.ForOp) -> None:
     state, ar = lanes.state, lanes.state.ar
     starts = [flat for value in op.iter_args for flat in state.flat(value)]
@@ -45,7 +43,6 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
     state.bind_hidden(op, results)
 
 
-@LOWERINGS.attach(scf.YieldOp)
 def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
     if "products in flight" in lanes.state.of_subject:  # there is one under way, perhaps
         from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
@@ -56,7 +53,6 @@ def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
     lanes.state.ar.insert(scf.YieldOp(*values))
 
 
-@LOWERINGS.attach(scf.IfOp)
 def branch(lanes: Lanes, op: scf.IfOp) -> None:
     state = lanes.state
     condition = state.scalar(op.cond)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.CopyOp)
 def copy(lanes: Lanes, op: frag.CopyOp) -> None:
     state = lanes.state
     if op.tma is not None:
@@ -29,13 +27,11 @@ def copy(lanes: Lanes, op: frag.CopyOp) -> None:
     )
 
 
-@LOWERINGS.attach(frag.CommitOp)
 def commit(lanes: Lanes, op: frag.CommitOp) -> None:
     if copies.has_cp_async(lanes.target):
         lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
 
 
-@LOWERINGS.attach(frag.WaitOp)
 def wait(lanes: Lanes, op: frag.WaitOp) -> None:
     if copies.has_cp_async(lanes.target):
         lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", op.pending.value.data))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.HeadOp)
 def head(lanes: Lanes, op: frag.HeadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
     state.memories[op.result] = memory._replace(shape=(state.values[op.end], *memory.shape[1:]))

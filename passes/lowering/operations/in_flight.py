@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.state import fragments_of
 
 
-@LOWERINGS.attach(frag.UndefinedOp)
 def undefined(lanes: Lanes, op: frag.UndefinedOp) -> None:
     tile = frag.tile_of(op.tile)
     type_ = ptx.vector_type(tile.element_type, tile.chunk)
@@ -17,7 +15,6 @@ def undefined(lanes: Lanes, op: frag.UndefinedOp) -> None:
     ]
 
 
-@LOWERINGS.attach(frag.InFlightOp)
 def in_flight(lanes: Lanes, op: frag.InFlightOp) -> None:
     fragments = lanes.state.tiles[op.tile]
     lanes.state.tiles[op.result] = [lanes.insert(ptx.CopyOp(x)).result for x in fragments]

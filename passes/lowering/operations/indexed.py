@@ -7,7 +7,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.memory_layout import check_inside
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.passes.lowering.indexed_access import IndexedAccess
@@ -16,7 +15,6 @@ from fragir.passes.lowering.memory import MemoryPlace, address
 from fragir.passes.lowering.positions import NOWHERE
 
 
-@LOWERINGS.attach(memref.LoadOp)
 def load_scalar(lanes: Lanes, op: memref.LoadOp) -> None:
     """One element, at the same place for every lane of the block."""
     type_, state = memref_type(op.memref.type), lanes.state
@@ -39,13 +37,11 @@ def load_scalar(lanes: Lanes, op: memref.LoadOp) -> None:
     lanes.bind_scalar(op.res, loaded.value)
 
 
-@LOWERINGS.attach(frag.GatherOp)
 def gather(lanes: Lanes, op: frag.GatherOp) -> None:
     other = None if op.other is None else lanes.scalar(op.other)
     access = IndexedAccess(lanes, op, writes=False, other=other)
     lanes.bind_each(op.tile, access.load_chunk)
 
 
-@LOWERINGS.attach(frag.ScatterOp)
 def scatter(lanes: Lanes, op: frag.ScatterOp) -> None:
     IndexedAccess(lanes, op, writes=True).store_parts(lanes.fragments(op.tile))

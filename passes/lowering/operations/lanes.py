@@ -8,7 +8,6 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.lanes import HeldTile
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -17,7 +16,6 @@ from fragir.passes.lowering.memory import MemoryPlace, address
 from fragir.passes.lowering.positions import NOWHERE
 
 
-@LOWERINGS.attach(frag.LanesOp)
 def region(lanes: Lanes, op: frag.LanesOp) -> None:
     state, block, held = lanes.state, op.body.block, op.held()
     numbers = (state.hardware.axis("lane"), state.hardware.axis("warp"))
@@ -75,19 +73,16 @@ def _apart(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
     ]
 
 
-@LOWERINGS.attach(frag.YieldOp)
 def yield_(lanes: Lanes, op: frag.YieldOp) -> None:
     """The region around it takes the values."""
 
 
-@LOWERINGS.attach(frag.CoordinatesOp)
 def coordinates(lanes: Lanes, op: frag.CoordinatesOp) -> None:
     tile, element = op.held().placed, op.element.value.data
     for dim, place in enumerate(op.place):
         lanes.state.values[place] = lanes.place(tile, dim, element)
 
 
-@LOWERINGS.attach(frag.PointerOp)
 def pointer(lanes: Lanes, op: frag.PointerOp) -> None:
     state = lanes.state
     at = tuple(state.values[index] for index in op.indices)

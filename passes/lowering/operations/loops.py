@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(scf.WhileOp)
 def while_(lanes: Lanes, op: scf.WhileOp) -> None:
     state = lanes.state
     old, body = op.before_region.block, op.after_region.block
@@ -41,7 +39,6 @@ def while_(lanes: Lanes, op: scf.WhileOp) -> None:
     state.bind_hidden(op, results)
 
 
-@LOWERINGS.attach(scf.ConditionOp)
 def condition(lanes: Lanes, op: scf.ConditionOp) -> None:
     """Written with the loop, which needs what it passes on."""
 

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.memory_types import collapsed_type
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
@@ -34,7 +33,6 @@ from fragir.passes.lowering.strides import low
 # --- shapes and views -----------------------------------------------------------------------------
 
 
-@LOWERINGS.attach(memref.DimOp)
 def dim(lanes: Lanes, op: memref.DimOp) -> None:
     state = lanes.state
     index = state.values[op.index]
@@ -44,7 +42,6 @@ def dim(lanes: Lanes, op: memref.DimOp) -> None:
     state.values[op.result] = shape[index]
 
 
-@LOWERINGS.attach(memref.ExpandShapeOp)
 def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
     """Other sizes and strides of the same elements, in global memory."""
     memory = lanes.memory(op.src)
@@ -60,7 +57,6 @@ def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
     lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 
-@LOWERINGS.attach(memref.CollapseShapeOp)
 def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
     """Dimensions that lie behind each other as one, in global memory."""
     memory, ar, type_ = lanes.memory(op.src), lanes.state.ar, memref_type(op.src.type)
@@ -83,7 +79,6 @@ def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
     lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 
-@LOWERINGS.attach(memref.AllocOp)
 def alloc(lanes: Lanes, op: memref.AllocOp) -> None:
     state, type_ = lanes.state, memref_type(op.memref.type)
     if not frag.is_shared(type_):
@@ -101,12 +96,10 @@ def alloc(lanes: Lanes, op: memref.AllocOp) -> None:
     state.memories[op.memref] = shared_memory(lowered.pointer, layout, shape, type_.element_type)
 
 
-@LOWERINGS.attach(memref.DeallocOp)
 def dealloc(lanes: Lanes, op: memref.DeallocOp) -> None:
     """Shared memory lives as long as the block."""
 
 
-@LOWERINGS.attach(frag.ViewOp)
 def view(lanes: Lanes, op: frag.ViewOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
     ar, layout = lanes.state.ar, memory.layout
@@ -126,7 +119,6 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
 # --- tiles ----------------------------------------------------------------------------------------
 
 
-@LOWERINGS.attach(frag.LoadOp)
 def load(lanes: Lanes, op: frag.LoadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
     try:
@@ -140,7 +132,6 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
         state.tiles[op.tile] = access.load()
 
 
-@LOWERINGS.attach(frag.StoreOp)
 def store(lanes: Lanes, op: frag.StoreOp) -> None:
     tile, state = frag.tile_of(op.tile), lanes.state
     try:
@@ -196,7 +187,6 @@ def _access(
 # --- threads --------------------------------------------------------------------------------------
 
 
-@LOWERINGS.attach(frag.BarrierOp)
 def barrier(lanes: Lanes, op: frag.BarrierOp) -> None:
     state = lanes.state
     if state.async_proxy:

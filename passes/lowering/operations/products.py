@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import multiply
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.MmaOp)
 def mma(lanes: Lanes, op: frag.MmaOp) -> None:
     state = lanes.state
     a, b, c, *scales = (state.tiles[operand] for operand in op.operands)

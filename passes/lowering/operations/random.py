@@ -12,7 +12,6 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.generated import PHILOX, WORDS
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
 
@@ -21,7 +20,6 @@ Word: TypeAlias = SSAValue | None
 Key: TypeAlias = tuple[SSAValue, SSAValue]
 
 
-@LOWERINGS.attach(frag.RandomOp)
 def random(lanes: Lanes, op: frag.RandomOp) -> None:
     ar, words = lanes.state.ar, [lanes.fragments(word) for word in op.words()]
     placement = op.first.type.placement

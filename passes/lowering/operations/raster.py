@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.GridSizeOp)
 def grid_size(lanes: Lanes, op: frag.GridSizeOp) -> None:
     state = lanes.state
     register = f"nctaid.{op.dimension.data.value}"

@@ -10,13 +10,11 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.reductions import PLACES, reduced_layout
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.combining import Combining
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.reduction import Reduction
 
 
-@LOWERINGS.attach(frag.ReduceOp)
 def reduce(lanes: Lanes, op: frag.ReduceOp) -> None:
     kind = op.kind.data
     combining = Combining(lanes, kind, element_name(tile_of(op.source).element_type))
@@ -36,7 +34,6 @@ def bind_reduced(
     lanes.bind(result, lanes.convert(found, result.type, values))
 
 
-@LOWERINGS.attach(frag.BroadcastOp)
 def broadcast(lanes: Lanes, op: frag.BroadcastOp) -> None:
     """Every element is one that the lane has already, in another register or the same one."""
     source, result = tile_of(op.source), op.result.type

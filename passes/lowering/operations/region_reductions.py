@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.combining import RegionCombining
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.operations.reductions import bind_reduced
 from fragir.passes.lowering.reduction import Reduction
 
 
-@LOWERINGS.attach(frag.ReduceByOp)
 def reduce_by(lanes: Lanes, op: frag.ReduceByOp) -> None:
     combining = RegionCombining(lanes, op.body.block)
     found = Reduction(lanes, op.tiles, op.along, combining).run()

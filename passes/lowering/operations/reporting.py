@@ -13,7 +13,6 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.reporting import FORMATS, Reporting, kind_of
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.modes import LayoutError
@@ -24,14 +23,12 @@ from fragir.passes.lowering.elementwise import cast_op
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.PrintOp)
 def print_(lanes: Lanes, op: frag.PrintOp) -> None:
     lines = Lines(lanes, op, op.text.data)
     for element in range(lines.count):
         lines.tell(element, lines.spoken_for(element))
 
 
-@LOWERINGS.attach(frag.AssertOp)
 def assert_(lanes: Lanes, op: frag.AssertOp) -> None:
     """One branch around all that is printed, and the end: what holds takes a few predicates."""
     ar, file, number = lanes.state.ar, *_place(op)

@@ -8,7 +8,6 @@ from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.in_flight import carried
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
@@ -66,7 +65,6 @@ def rings(lanes: Lanes) -> Rings:
     return found
 
 
-@LOWERINGS.attach(frag.RingOp)
 def ring(lanes: Lanes, op: frag.RingOp) -> None:
     known = rings(lanes)
     # wgmma's descriptors hold other bits of a place than its bytes
@@ -79,7 +77,6 @@ def ring(lanes: Lanes, op: frag.RingOp) -> None:
     lanes.state.without_registers.add(op.ring)
 
 
-@LOWERINGS.attach(frag.AcquireOp)
 def acquire(lanes: Lanes, op: frag.AcquireOp) -> None:
     known = rings(lanes)
     barriers = known.barriers.get(op.ring)
@@ -101,7 +98,6 @@ def await_slot(lanes: Lanes, op: frag.AwaitOp) -> None:
     lanes.state.values[op.result] = take(lanes.state, known.made[op.source], READ)
 
 
-@LOWERINGS.attach(frag.PublishOp)
 def publish(lanes: Lanes, op: frag.PublishOp) -> None:
     known = rings(lanes)
     barriers = known.barriers.get(known.of_slot[op.slot])
@@ -111,7 +107,6 @@ def publish(lanes: Lanes, op: frag.PublishOp) -> None:
         barriers.publish(lanes.state.values[op.slot])
 
 
-@LOWERINGS.attach(frag.ReleaseOp)
 def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
     """Products in flight that read it are waited for; who acquires the slot waits for readers."""
     if lanes.state.async_proxy:
@@ -124,13 +119,11 @@ def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
         barriers.release(lanes.state.values[op.slot], op.slot in known.perhaps_none)
 
 
-@LOWERINGS.attach(frag.NoSlotOp)
 def no_slot(lanes: Lanes, op: frag.NoSlotOp) -> None:
     rings(lanes)
     lanes.state.values[op.slot] = NO_SLOT
 
 
-@LOWERINGS.attach(frag.PartOp)
 def part_of(lanes: Lanes, op: frag.PartOp) -> None:
     state, known = lanes.state, rings(lanes)
     value = known.of_slot[op.slot]

@@ -15,7 +15,6 @@ from xdsl.ir import Block, Region
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.roles import Role
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.role_registers import MOVE, RESIDENT, at_launch, planned_registers
 from fragir.passes.lowering.state import LoweringState
@@ -36,7 +35,6 @@ class _Part(NamedTuple):
     """What each gets; None where they stay as they are."""
 
 
-@LOWERINGS.attach(frag.RolesOp)
 def roles(lanes: Lanes, op: frag.RolesOp) -> None:
     """Branches on the number of the warp."""
     state, extents = lanes.state, op.extents()

@@ -8,7 +8,6 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.limits import check_index
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
@@ -17,7 +16,6 @@ from fragir.passes.lowering.lane_builder import Lanes
 Build = Callable[[Arithmetic, Value, Value, str | None], Value]
 
 
-@LOWERINGS.attach(arith.ConstantOp)
 def constant(lanes: Lanes, op: arith.ConstantOp) -> None:
     state = lanes.state
     if isinstance(op.value, IntegerAttr) and op.result.type == INDEX:
@@ -50,7 +48,6 @@ _INDEX: dict[type[arith.SignlessIntegerBinaryOperation], Build] = {
 }
 
 
-@LOWERINGS.attach(*_INDEX)
 def integer(lanes: Lanes, op: arith.SignlessIntegerBinaryOperation) -> None:
     """Index arithmetic folds; that of other integers is as written."""
     state, x, y, result = lanes.state, op.lhs, op.rhs, op.result
@@ -63,7 +60,6 @@ def integer(lanes: Lanes, op: arith.SignlessIntegerBinaryOperation) -> None:
     state.values[result] = new.result
 
 
-@LOWERINGS.attach(func.ReturnOp)
 def end(lanes: Lanes, op: func.ReturnOp) -> None:
     if op.arguments:
         raise FragirError("a kernel returns nothing", hint="write results to a memref argument")
@@ -72,7 +68,6 @@ def end(lanes: Lanes, op: func.ReturnOp) -> None:
     lanes.state.ar.insert(func.ReturnOp())
 
 
-@LOWERINGS.attach(frag.BlockIdOp)
 def block_id(lanes: Lanes, op: frag.BlockIdOp) -> None:
     state = lanes.state
     register = f"ctaid.{op.dimension.data.value}"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.scan import Scan
 
 
-@LOWERINGS.attach(frag.ScanOp)
 def scan(lanes: Lanes, op: frag.ScanOp) -> None:
     lanes.bind(op.result, Scan(lanes, op).run())

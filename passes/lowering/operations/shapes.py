@@ -10,7 +10,6 @@ from xdsl.ir import Operation, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.regrouped import RenamingOp
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.layout.regrouping import element_points
 from fragir.passes.lowering.convert_narrow import Narrow
@@ -20,14 +19,6 @@ from fragir.passes.lowering.state import LoweringState, fragments_of
 from fragir.passes.lowering.words import fragments_from, words_of
 
 
-@LOWERINGS.attach(
-    frag.ConcatenateOp,
-    frag.JoinOp,
-    frag.ReshapeOp,
-    frag.SliceTileOp,
-    frag.SplitOp,
-    frag.TransposeOp,
-)
 def rename(lanes: Lanes, op: RenamingOp) -> None:
     if op.staged:
         from fragir.passes.lowering.staged import through_memory  # few programs need it

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import multiply
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.MmaSparseOp)
 def mma_sparse(lanes: Lanes, op: frag.MmaSparseOp) -> None:
     state = lanes.state
     a, b, c, e, *scales = (state.tiles[operand] for operand in op.operands)

@@ -7,14 +7,12 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.access import join, split
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.state import LoweringState, fragments_of
 
 
-@LOWERINGS.attach(frag.FillOp)
 def fill(lanes: Lanes, op: frag.FillOp) -> None:
     tile = op.tile.type
     vector = _splat(lanes.state, op.value, tile.chunk)
@@ -34,7 +32,6 @@ def _is_zero(attribute: Attribute) -> bool:
     return data == 0 and str(data) != "-0.0"
 
 
-@LOWERINGS.attach(frag.CastOp)
 def cast(lanes: Lanes, op: frag.CastOp) -> None:
     source, target = frag.tile_of(op.source), op.result.type
     first, second = source.element_type, target.element_type
@@ -48,7 +45,6 @@ def cast(lanes: Lanes, op: frag.CastOp) -> None:
     lanes.bind_each(op.result, lambda i: parts[i])
 
 
-@LOWERINGS.attach(frag.MapOp)
 def map_(lanes: Lanes, op: frag.MapOp) -> None:
     state = lanes.state
     columns = [lanes.fragments(tile) for tile in op.tiles]
@@ -61,7 +57,6 @@ def map_(lanes: Lanes, op: frag.MapOp) -> None:
     lanes.bind_each(op.result, make)
 
 
-@LOWERINGS.attach(frag.ConvertOp)
 def convert(lanes: Lanes, op: frag.ConvertOp) -> None:
     from fragir.passes.lowering.convert import convert
 

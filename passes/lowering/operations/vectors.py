@@ -8,7 +8,6 @@ from xdsl.dialects import vector
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.passes.lowering.access import split
@@ -32,20 +31,17 @@ def _elements(lanes: Lanes, value: SSAValue) -> list[SSAValue]:
     return split(lanes.state.ar, lanes.scalar(value), 1)
 
 
-@LOWERINGS.attach(vector.ExtractOp)
 def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
     elements = _elements(lanes, op.vector)
     lanes.state.values[op.result] = elements[position(op, len(elements))]
 
 
-@LOWERINGS.attach(vector.InsertOp)
 def insert(lanes: Lanes, op: vector.InsertOp) -> None:
     elements = _elements(lanes, op.dest)
     elements[position(op, len(elements))] = lanes.scalar(op.source)
     lanes.state.values[op.result] = lanes.insert(ptx.PackOp(elements)).result
 
 
-@LOWERINGS.attach(vector.BroadcastOp)
 def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
     if is_vector(op.source.type):
         raise FragirError("a lane has vectors of one dimension; a number is repeated")
@@ -53,7 +49,6 @@ def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
     lanes.state.values[op.vector] = lanes.state.ar.splat(scalar, count)
 
 
-@LOWERINGS.attach(vector.ShuffleOp)
 def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
     elements = [*_elements(lanes, op.v1), *_elements(lanes, op.v2)]
     picked = [elements[number] for number in op.mask.get_values()]

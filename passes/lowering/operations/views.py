@@ -6,7 +6,6 @@ from math import gcd
 
 from xdsl.dialects import memref
 
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import memref_type
 from fragir.dialects.slices import kept_dims, mixed
 from fragir.errors import FragirError
@@ -17,7 +16,6 @@ from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.strides import divisor
 
 
-@LOWERINGS.attach(memref.SubviewOp)
 def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     """A part of memory: a pointer to its first element, its sizes, strides times its steps."""
     memory, values = lanes.memory(op.source), lanes.state.values
@@ -38,7 +36,6 @@ def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     )
 
 
-@LOWERINGS.attach(memref.ReinterpretCastOp)
 def reinterpret(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
     """The same memory with sizes and strides of its own, from an element on."""
     memory, values = lanes.memory(op.source), lanes.state.values
@@ -54,7 +51,6 @@ def reinterpret(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
     lanes.state.memories[op.result] = begun._replace(shape=sizes, strides=strides)
 
 
-@LOWERINGS.attach(memref.CastOp)
 def cast(lanes: Lanes, op: memref.CastOp) -> None:
     """The same memory; sizes and strides that the new type states are known from here on."""
     memory, type_ = lanes.memory(op.source), memref_type(op.dest.type)

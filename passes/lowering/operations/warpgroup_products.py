@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import multiply
 from fragir.passes.lowering.lane_builder import Lanes
 
 
-@LOWERINGS.attach(frag.WgmmaOp)
 def wgmma(lanes: Lanes, op: frag.WgmmaOp) -> None:
     state = lanes.state
     if op.asynchronous is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.literals import braced, move_opcode
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address
@@ -12,7 +11,6 @@ from fragir.ptx.spelling import address
 EXCHANGES = ("exch", "cas")
 
 
-@WRITERS.attach(ptx.AtomicOp)
 def atomic(w: KernelText, op: ptx.AtomicOp) -> None:
     pointer, words = op.pointer.type, op.instruction.data
     assert isinstance(pointer, ptx.PointerType)

@@ -6,7 +6,6 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, OpResult
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
 from fragir.passes.writer.flight import ends_in, first_registers, in_flight
 from fragir.passes.writer.literals import (
@@ -16,7 +15,6 @@ from fragir.passes.writer.sharing import reusable
 from fragir.passes.writer.text import KernelText
 
 
-@WRITERS.attach(scf.ForOp)
 def loop(w: KernelText, op: scf.ForOp) -> None:
     body = op.body.block
     moves: list[tuple[str, str, int]] = []
@@ -76,12 +74,10 @@ def _check_in_flight(w: KernelText, op: scf.ForOp, body: Block) -> None:
             )
 
 
-@WRITERS.attach(scf.YieldOp)
 def yield_(w: KernelText, op: scf.YieldOp) -> None:
     """The loop or branch around it writes the copies."""
 
 
-@WRITERS.attach(scf.IfOp)
 def branch(w: KernelText, op: scf.IfOp) -> None:
     condition = w.register(op.cond)
     for result in op.results:

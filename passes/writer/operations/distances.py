@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.text import KernelText
 
 
-@WRITERS.attach(ptx.MulWideOp)
 def mul_wide(w: KernelText, op: ptx.MulWideOp) -> None:
     (result,) = w.define(op.result)
     w.emit("mul.wide.s32", result, w.register(op.lhs), w.one(op.rhs))
 
 
-@WRITERS.attach(ptx.OffsetWideOp)
 def offset_wide(w: KernelText, op: ptx.OffsetWideOp) -> None:
     (result,) = w.define(op.result)
     pointer, index = w.one(op.pointer), w.one(op.index)

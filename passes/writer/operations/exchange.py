@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import vector
 
 
-@WRITERS.attach(ptx.ShuffleOp)
 def shuffle(w: KernelText, op: ptx.ShuffleOp) -> None:
     source = w.one(op.source)
     bounds = 31 if op.keeping is None else op.keeping.value.data << 8 | 31  # segment, clamp
@@ -17,7 +15,6 @@ def shuffle(w: KernelText, op: ptx.ShuffleOp) -> None:
         w.emit("shfl.sync.idx.b32", result, name, source, str(bounds), "-1")
 
 
-@WRITERS.attach(ptx.ShuffleXorOp)
 def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
     mask = str(op.mask.value.data)
     names = w.in_registers(op.value)
@@ -33,7 +30,6 @@ def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
         w.emit("mov.b64", result, vector(halves))
 
 
-@WRITERS.attach(ptx.NibblesOp)
 def nibbles(w: KernelText, op: ptx.NibblesOp) -> None:
     """One by one; nothing where all that it was cast to took the source in that order."""
     if op.result.first_use is None:
@@ -50,7 +46,6 @@ def nibbles(w: KernelText, op: ptx.NibblesOp) -> None:
             w.emit("bfi.b32", target, nibble, target, str(4 * place), "4")
 
 
-@WRITERS.attach(ptx.PermuteOp)
 def permute(w: KernelText, op: ptx.PermuteOp) -> None:
     selector = w.one(op.selector)
     if not selector.startswith("%"):
@@ -60,13 +55,11 @@ def permute(w: KernelText, op: ptx.PermuteOp) -> None:
         w.emit("prmt.b32", result, *operands, selector)
 
 
-@WRITERS.attach(ptx.MovmatrixOp)
 def movmatrix(w: KernelText, op: ptx.MovmatrixOp) -> None:
     names = w.in_registers(op.value)
     for result, name in zip(w.define(op.result), names, strict=True):
         w.emit("movmatrix.sync.aligned.m8n8.trans.b16", result, name)
 
 
-@WRITERS.attach(ptx.NamedBarrierOp)
 def barrier(w: KernelText, op: ptx.NamedBarrierOp) -> None:
     w.emit("bar.sync", w.one(op.number), str(op.threads.value.data))

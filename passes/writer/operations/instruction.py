@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.dialects.ptx.statement import filled, spelled
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText
 
 
-@WRITERS.attach(ptx.InstructionOp)
 def instruction(w: KernelText, op: ptx.InstructionOp) -> None:
     opcode, operands = spelled(op.statement.data)
     inputs = [w.in_registers(value) for value in op.inputs]

@@ -8,13 +8,11 @@ from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
 from fragir.passes.writer.flight import in_flight
 from fragir.passes.writer.text import KernelText
 
 
-@WRITERS.attach(scf.WhileOp)
 def while_(w: KernelText, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     condition, again = before.last_op, after.last_op
@@ -53,7 +51,6 @@ def while_(w: KernelText, op: scf.WhileOp) -> None:
         w.own(result, w.names[variable])
 
 
-@WRITERS.attach(scf.ConditionOp)
 def condition(w: KernelText, op: scf.ConditionOp) -> None:
     """The loop around it writes the copies and the branch."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.limits import allocate
 from fragir.passes.writer.literals import (
     access,
@@ -14,7 +13,6 @@ from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address, vector
 
 
-@WRITERS.attach(ptx.SharedOp)
 def shared(w: KernelText, op: ptx.SharedOp) -> None:
     (register,) = w.define(op.pointer)
     offset = f"+{w.shared}" if w.shared else ""
@@ -22,7 +20,6 @@ def shared(w: KernelText, op: ptx.SharedOp) -> None:
     w.shared = allocate(op, w.shared, w.target)
 
 
-@WRITERS.attach(ptx.OffsetOp)
 def offset(w: KernelText, op: ptx.OffsetOp) -> None:
     (result,) = w.define(op.result)
     pointer, index = w.one(op.pointer), w.one(op.index)
@@ -37,14 +34,12 @@ def offset(w: KernelText, op: ptx.OffsetOp) -> None:
         w.emit("mad.lo.s32", result, index, factor, pointer)
 
 
-@WRITERS.attach(ptx.FlipOp)
 def flip(w: KernelText, op: ptx.FlipOp) -> None:
     if not write_with_mask(w, op):
         (result,) = w.define(op.result)
         w.emit("xor.b32", result, w.one(op.pointer), w.one(op.index))
 
 
-@WRITERS.attach(ptx.LoadOp)
 def load(w: KernelText, op: ptx.LoadOp) -> None:
     value, (pointer, *guarded) = op.results[0], op.operands
     where = address(w.one(pointer), op.offset.value.data)
@@ -57,7 +52,6 @@ def load(w: KernelText, op: ptx.LoadOp) -> None:
     w.emit(access("ld", pointer.type, value.type), braced(names), where, guard=guard)
 
 
-@WRITERS.attach(ptx.StoreOp)
 def store(w: KernelText, op: ptx.StoreOp) -> None:
     value, pointer, *predicates = op.operands
     where = address(w.one(pointer), op.offset.value.data)
@@ -66,7 +60,6 @@ def store(w: KernelText, op: ptx.StoreOp) -> None:
     w.emit(access("st", pointer.type, value.type), where, braced(names), guard=guard)
 
 
-@WRITERS.attach(ptx.LdmatrixOp)
 def ldmatrix(w: KernelText, op: ptx.LdmatrixOp) -> None:
     names = w.define(op.value)
     trans = ".trans" if op.transposed is not None else ""
@@ -74,7 +67,6 @@ def ldmatrix(w: KernelText, op: ptx.LdmatrixOp) -> None:
     w.emit(opcode, vector(names), address(w.one(op.pointer), op.offset.value.data))
 
 
-@WRITERS.attach(ptx.StmatrixOp)
 def stmatrix(w: KernelText, op: ptx.StmatrixOp) -> None:
     names = w.in_registers(op.value)
     trans = ".trans" if op.transposed is not None else ""
@@ -82,7 +74,6 @@ def stmatrix(w: KernelText, op: ptx.StmatrixOp) -> None:
     w.emit(opcode, address(w.one(op.pointer), op.offset.value.data), vector(names))
 
 
-@WRITERS.attach(ptx.CpAsyncOp)
 def cp_async(w: KernelText, op: ptx.CpAsyncOp) -> None:
     size = op.bytes.value.data
     operands = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
 from fragir.passes.writer.literals import (
     default_hint,
@@ -14,7 +13,6 @@ from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import vector
 
 
-@WRITERS.attach(ptx.SliceOp)
 def slice_(w: KernelText, op: ptx.SliceOp) -> None:
     per = max(1, 32 // ptx.bits(op.source.type)) if ptx.bits(op.source.type) < 32 else 1
     first = op.first.value.data // per
@@ -22,12 +20,10 @@ def slice_(w: KernelText, op: ptx.SliceOp) -> None:
     w.alias(op.result, w.names[op.source][first : first + count])
 
 
-@WRITERS.attach(ptx.ConcatOp)
 def concat(w: KernelText, op: ptx.ConcatOp) -> None:
     w.alias(op.result, [name for part in op.parts for name in w.names[part]])
 
 
-@WRITERS.attach(ptx.BitcastOp)
 def bitcast(w: KernelText, op: ptx.BitcastOp) -> None:
     names = w.in_registers(op.source)
     widths = ptx.register_bits(op.source.type), ptx.register_bits(op.result.type)
@@ -44,7 +40,6 @@ def bitcast(w: KernelText, op: ptx.BitcastOp) -> None:
         raise FragirError(f"no free bitcast from {op.source.type} to {op.result.type}")
 
 
-@WRITERS.attach(ptx.SplatOp)
 def splat(w: KernelText, op: ptx.SplatOp) -> None:
     name, bits = w.one(op.scalar), ptx.bits(op.scalar.type)
     if 1 < bits < 32:
@@ -66,7 +61,6 @@ def _replicate(w: KernelText, target: str, name: str, bits: int) -> None:
         w.emit("prmt.b32", target, name, "0", "0x0000")
 
 
-@WRITERS.attach(ptx.PackOp)
 def pack(w: KernelText, op: ptx.PackOp) -> None:
     bits = ptx.bits(op.result.type)
     if bits >= 32 or bits == 1:
@@ -90,7 +84,6 @@ def _pack(w: KernelText, target: str, scalars: list[str]) -> None:
     w.emit("prmt.b32", target, low, high, "0x5410")
 
 
-@WRITERS.attach(ptx.UnpackOp)
 def unpack(w: KernelText, op: ptx.UnpackOp) -> None:
     bits, names = ptx.bits(op.source.type), w.names[op.source]
     if bits >= 32 or bits == 1:

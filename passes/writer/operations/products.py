@@ -5,14 +5,12 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.dialects.narrow import integers, is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText, Names
 from fragir.ptx.spelling import vector
 
 
-@WRITERS.attach(ptx.SyncOp)
 def sync(w: KernelText, op: ptx.SyncOp) -> None:
     operands = [] if op.number is None else [str(op.number.value.data)]
     if op.instruction.data.startswith("wgmma.fence"):
@@ -32,7 +30,6 @@ def _before_fence(w: KernelText, fence: ptx.SyncOp) -> None:
         op = op.next_op
 
 
-@WRITERS.attach(ptx.MmaOp)
 def mma(w: KernelText, op: ptx.MmaOp) -> None:
     write_mma(w, op, ())
 
@@ -64,7 +61,6 @@ def _scales(w: KernelText, op: ptx.MmaOp | ptx.MmaSparseOp) -> Names:
     return sfa, vector(numbers[:2]), sfb, vector(numbers[2:])
 
 
-@WRITERS.attach(ptx.WgmmaOp)
 def wgmma(w: KernelText, op: ptx.WgmmaOp) -> None:
     _tie(w, op, op.c, op.d)
     names = vector(w.names[op.d])
@@ -99,14 +95,12 @@ def _tie(w: KernelText, op: Operation, source: SSAValue, result: SSAValue) -> No
     w.own(result, over)
 
 
-@WRITERS.attach(ptx.WgmmaWaitOp)
 def wgmma_wait(w: KernelText, op: ptx.WgmmaWaitOp) -> None:
     for source, result in zip(op.accumulators, op.completed, strict=True):
         _tie(w, op, source, result)
     w.emit("wgmma.wait_group.sync.aligned", str(op.pending.value.data))
 
 
-@WRITERS.attach(ptx.DescriptorOp)
 def descriptor(w: KernelText, op: ptx.DescriptorOp) -> None:
     (result,) = w.define(op.result)
     part = w.registers.fresh(32, "start")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address
 
@@ -17,7 +16,6 @@ _ASSERTFAIL = """\
 );"""
 
 
-@WRITERS.attach(ptx.PrintfOp)
 def print_(w: KernelText, op: ptx.PrintfOp) -> None:
     """The values stand in local memory one after the other, each at a multiple of its size."""
     w.declare(_VPRINTF)
@@ -42,7 +40,6 @@ def print_(w: KernelText, op: ptx.PrintfOp) -> None:
         w.label(silent)
 
 
-@WRITERS.attach(ptx.AssertFailOp)
 def assert_fail(w: KernelText, op: ptx.AssertFailOp) -> None:
     w.declare(_ASSERTFAIL)
     message, file, function = (_text(w, text) for text in (op.message.data, op.file.data, w.kernel))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from xdsl.dialects import arith, func
 
 from fragir.dialects import ptx
-from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.literals import (
     constant_names,
     zero_literal,
@@ -13,29 +12,24 @@ from fragir.passes.writer.literals import (
 from fragir.passes.writer.text import KernelText
 
 
-@WRITERS.attach(func.ReturnOp)
 def end(w: KernelText, op: func.ReturnOp) -> None:
     w.emit("ret")
 
 
-@WRITERS.attach(arith.ConstantOp)
 def constant(w: KernelText, op: arith.ConstantOp) -> None:
     w.alias(op.result, constant_names(op.value, op.result.type))
 
 
-@WRITERS.attach(ptx.ZeroOp)
 def zero(w: KernelText, op: ptx.ZeroOp) -> None:
     type_ = op.value.type
     w.alias(op.value, [zero_literal(type_)] * ptx.registers(type_))
 
 
-@WRITERS.attach(ptx.SpecialOp)
 def special(w: KernelText, op: ptx.SpecialOp) -> None:
     (register,) = w.define(op.value)
     w.emit("mov.u32", register, f"%{op.register.data}")
 
 
-@WRITERS.attach(ptx.CopyOp)
 def copy(w: KernelText, op: ptx.CopyOp) -> None:
     over = w.take_over(op.source, op)
     if over is not None and op.result not in w.reserved:
