@@ -9,7 +9,7 @@ EXAMPLE ?= examples/gemm.py
 MINUTES ?= 20
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks setup.py)
 CORE := setup.py $(wildcard fragir/emulator/native/source/*.[ch])
-# What runs with the emulator's other cores too: arithmetic of tensor cores, and whole kernels.
+# What runs with the emulator's other core too: arithmetic of tensor cores, and whole kernels.
 ANY_CORE := $(patsubst %,tests/emulator/test_%.py,gemm tensor_mma tensor_model tensor_wgmma wmma correct_kernels)
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
@@ -38,7 +38,6 @@ check: $(VENV)/developed ## Lint, formatting, types and the imports between room
 
 pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 	$(BIN)/python -m pytest -q -n auto
-	FRAGIR_CORE=numba $(BIN)/python -m pytest -q -n auto $(ANY_CORE)
 	FRAGIR_CORE=numpy $(BIN)/python -m pytest -q -n auto $(ANY_CORE)
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment

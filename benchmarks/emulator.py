@@ -3,7 +3,7 @@
     python benchmarks/emulator.py [--against REVISION] [--cases PATTERN] [--rounds N] [--huge]
                                   [--json FILE] [--update PAGE.md]
 
-Each core that is there (compiled, numba, numpy) runs with one job and with two, in processes of
+Each core that is there (compiled, numpy) runs with one job and with two, in processes of
 their own that take turns; `--against` adds another revision of the repository, or a folder of one.
 Products, a softmax, histograms, probes and loops (emulator_cases.py); times include reading and
 decoding the PTX. `--huge` runs one product of 4096^3, and nothing else.
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--huge", action="store_true", help="4096^3 once, and nothing else")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else 5)
-    facts = machine(["fragir", "numpy", "numba"])
+    facts = machine(["fragir", "numpy"])
     if options.huge:
         found = [huge()]
     else:

@@ -16,7 +16,7 @@ from measure import Run, python
 from neighbours import WORKERS, Worker
 from programs import ROOT
 
-CORES = ("compiled", "numba", "numpy")
+CORES = ("compiled", "numpy")
 """The fastest first."""
 JOBS = (1, 2)
 BEFORE = "before"

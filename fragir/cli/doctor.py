@@ -129,11 +129,9 @@ def _gpu() -> tuple[dict[str, object] | None, str | None]:
 
 def _core(problems: list[str]) -> dict[str, str | None] | None:
     """What runs the emulator's steps, and why nothing faster does."""
-    from fragir.emulator.native import library, numba_choice
+    from fragir.emulator.native import library
 
     try:
-        if library.core() == "numba":
-            numba_choice.works()
         name = library.core()
     except FragirError as error:
         problems.append(str(error))

@@ -47,11 +47,7 @@ warnings.simplefilter("error")
 import fragir
 for module in pkgutil.walk_packages(fragir.__path__, "fragir."):
     if not module.name.endswith("__main__"):
-        try:
-            importlib.import_module(module.name)
-        except ModuleNotFoundError as missing:  # of the extra `fast`
-            if missing.name not in ("numba", "llvmlite") or ".native.numba_" not in module.name:
-                raise
+        importlib.import_module(module.name)
 print(fragir.__file__)
 """
 
@@ -262,11 +258,6 @@ def test_extras(environment: tuple[str, Path], tmp_path: Path) -> None:
     script = "from fragir.toolchain import driver; print(driver.available() or 'a GPU')"
     said = run([programs / "python", "-c", script], tmp_path)
     assert "not installed" not in said
-    numba = (
-        "import fragir.emulator.native.numba_mma; from fragir.emulator.native import library as l"
-    )
-    script = f"{numba}; print(l.core(), l.numba_trouble)"
-    assert run([programs / "python", "-c", script], tmp_path, FRAGIR_CORE="numba") == "numba []\n"
     only = "only=mma.sync.aligned.m8n8k4.row.col.f64.*"
     sweep = [programs / "fragir", "sweep", "validation", "--set", only, "--workers", "1"]
     assert run([*sweep, "-o", "results.jsonl"], tmp_path)

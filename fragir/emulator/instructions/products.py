@@ -24,7 +24,7 @@ from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows
-from fragir.emulator.tensor_cores.cores import MmaCore, computed, decided, mma_core
+from fragir.emulator.tensor_cores.cores import MmaCore, mma_core
 from fragir.emulator.tensor_cores.numpy_core import NumpyMma, numpy_core
 from fragir.ptx import tree
 
@@ -99,7 +99,7 @@ class Products:
         self.given = [name for name, rows in self.sources.items() if rows.rows is not None]
 
     def choose(self) -> None:
-        """What computes: decided when the run is first executed, or later (`decided`)."""
+        """What computes: decided when the run is first executed."""
         places: dict[str, FileRows | None] = {
             name: None if rows.rows is not None else FileRows(rows.file, rows.index)
             for name, rows in self.sources.items()
@@ -107,9 +107,9 @@ class Products:
         result = self.result
         places["d"] = None if result is None else FileRows(result.file, result.index)
         self.core = mma_core(self.op, self.count, **places, **self.fixed)
-        if self.core is None and self.plain is None:
+        if self.core is None:
             self.plain = numpy_core(self.op, **places)
-        self.chosen = self.core is not None or decided(self.op)
+        self.chosen = True
 
     def run(self, sel: Any, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
@@ -121,8 +121,6 @@ class Products:
         jobs = self.machine.jobs
         if self.core is None:
             self._by_numpy(sel, jobs, words)
-            if not self.chosen:
-                computed(self.op, warps * self.count)
             return
         arrays = {name: np.ascontiguousarray(self.sources[name].read(sel)) for name in self.given}
         if self.result is not None:

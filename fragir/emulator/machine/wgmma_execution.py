@@ -13,7 +13,7 @@ from fragir.emulator.numbers.types import I64, U8, U32, U64
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.compiled import FileRows
-from fragir.emulator.tensor_cores.cores import WgmmaCore, computed, decided, wgmma_core
+from fragir.emulator.tensor_cores.cores import WgmmaCore, wgmma_core
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.state import State
@@ -35,12 +35,12 @@ class WgmmaProduct:
         self.kept: dict[tuple[bool, bytes], tuple[U32, int]] = {}
 
     def choose(self) -> None:
-        """What computes: decided when the statement is first executed, or later (`decided`)."""
+        """What computes: decided when the statement is first executed."""
         form = self.form
         a = None if form.a is None else FileRows(self.file, form.a[:, None])
         d = FileRows(self.file, form.d[:, None])
         self.core = wgmma_core(form.op, d, a, **form.options)
-        self.chosen = self.core is not None or decided(form.op)
+        self.chosen = True
 
     def execute(self, item: Issue) -> None:
         machine = self.machine
@@ -49,8 +49,6 @@ class WgmmaProduct:
         home = machine.block_of[item.warps].astype(np.int64) * machine.memory.shared_stride
         if self.core is None:
             self._by_numpy(item, home)
-            if not self.chosen:
-                computed(self.form.op, len(item.warps))
         else:
             a = None if item.a is None else self._addresses(item, home, item.a, left=True)
             b = self._addresses(item, home, item.b, left=False)

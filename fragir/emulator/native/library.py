@@ -1,8 +1,8 @@
-"""Which core runs the emulator's steps: the compiled library, numba, or numpy.
+"""Which core runs the emulator's steps: the compiled library, or numpy.
 
 The library is C, built by setup.py beside this file where there is a compiler, called by ctypes,
-loaded when something is emulated. All three give the same bits: the choice is one of speed. The
-environment variable FRAGIR_CORE (compiled, numba or numpy) makes it for all launches.
+loaded when something is emulated. Both give the same bits: the choice is one of speed. The
+environment variable FRAGIR_CORE (compiled or numpy) makes it for all launches.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Literal, TypeAlias
 
 from fragir.errors import FragirError, one_of
 
-CoreName: TypeAlias = Literal["compiled", "numba", "numpy"]
+CoreName: TypeAlias = Literal["compiled", "numpy"]
 
 VARIABLE = "FRAGIR_CORE"
-CHOICES: tuple[CoreName, ...] = ("compiled", "numba", "numpy")
-"""The best first: what FRAGIR_CORE may say, and in which order it is looked for without it."""
+CHOICES: tuple[CoreName, ...] = ("compiled", "numpy")
+"""What FRAGIR_CORE may say; the first that is there is used without it."""
 
 VERSION = 8
 """FRAGIR_CORE_VERSION of source/core.h: what this package calls."""
@@ -49,16 +49,13 @@ def core() -> CoreName:
     FragirError where FRAGIR_CORE names one that is not there, or none at all.
     """
     asked = os.environ.get(VARIABLE)
-    if not asked:
-        return next(name for name in CHOICES if _reason(name) is None)
-    for name in CHOICES:
-        if asked == name:
-            if (reason := _reason(name)) is not None:
-                hint = f"unset {VARIABLE}, and the best that is there is used"
-                raise FragirError(f"{VARIABLE} asks for {name}: {reason}", hint=hint)
-            return name
-    one_of(asked, CHOICES, VARIABLE)
-    raise AssertionError
+    if asked:
+        one_of(asked, CHOICES, VARIABLE)
+    problem = reason()
+    if asked == "compiled" and problem is not None:
+        hint = f"unset {VARIABLE}, and the best that is there is used"
+        raise FragirError(f"{VARIABLE} asks for compiled: {problem}", hint=hint)
+    return "numpy" if asked == "numpy" or problem is not None else "compiled"
 
 
 def library() -> ctypes.CDLL | None:
@@ -82,42 +79,17 @@ def level() -> str | None:
 
 def reason() -> str | None:
     """Why the compiled core cannot be used, in a clause; None where it can."""
-    return _reason("compiled")
+    return loaded().reason
 
 
 def why_not_faster() -> str | None:
     """Why the compiled core is not in use, with a way out; None where it is."""
-    name = core()
-    if name == "compiled":
+    if core() == "compiled":
         return None
     if os.environ.get(VARIABLE):
         return f"{VARIABLE} asks for it"
-    ways = ["fragir installed again where there is gcc or clang (in a clone: make core)"]
-    trouble = f"; {numba_trouble[0]}" if numba_trouble else ""
-    if name == "numpy" and not trouble:
-        ways.append("numba (pip install 'fragir[fast]')")
-    return f"the compiled core: {reason()}; faster would be {' or '.join(ways)}{trouble}"
-
-
-def _reason(name: CoreName) -> str | None:
-    if name == "compiled":
-        return loaded().reason
-    if name == "numba" and not _has_numba():
-        return "numba is not installed"
-    if name == "numba" and numba_trouble:
-        return numba_trouble[0]
-    return None
-
-
-numba_trouble: list[str] = []
-"""Why numba, which is installed, cannot be used: found out when it is first needed."""
-
-
-@cache
-def _has_numba() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("numba") is not None
+    way = "fragir installed again where there is gcc or clang (in a clone: make core)"
+    return f"the compiled core: {reason()}; faster would be {way}"
 
 
 @cache

@@ -1,24 +1,17 @@
-"""Which core computes an mma or wgmma: the compiled one, numba's, or None for numpy's `execute`."""
+"""Which core computes an mma or wgmma: the compiled one, or None for numpy's `execute`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.native import numba_choice
 from fragir.emulator.native.library import library
 from fragir.emulator.numbers.types import I64, U8, U32
 from fragir.emulator.tensor_cores.compiled import CompiledMma, CompiledWgmma, FileRows, Source
 from fragir.emulator.tensor_cores.mma import Mma
-from fragir.emulator.tensor_cores.numba_core import NumbaMma, NumbaWgmma, covers
 from fragir.emulator.tensor_cores.wgmma import Wgmma
-from fragir.errors import FragirError, pass_on
-
-T = TypeVar("T")
 
 
 class MmaCore(Protocol):
@@ -54,38 +47,12 @@ def mma_core(
 ) -> MmaCore | None:
     """What computes `instructions` neighbouring mma; None: numpy does."""
     found = library()
-    if found is not None:
-        return CompiledMma(found, op, instructions, d, a, b, c, **options)
-    return _by_numba(op, partial(NumbaMma, op, instructions, d, a, b, c, **options))
+    if found is None:
+        return None
+    return CompiledMma(found, op, instructions, d, a, b, c, **options)
 
 
 def wgmma_core(op: Wgmma, d: FileRows, a: FileRows | None, **options: Any) -> WgmmaCore | None:
     """What computes a wgmma; None: numpy does."""
     found = library()
-    if found is not None:
-        return CompiledWgmma(found, op, d, a, **options)
-    return _by_numba(op, partial(NumbaWgmma, op, d, a, **options))
-
-
-def _by_numba(op: Mma | Wgmma, make: Callable[[], T]) -> T | None:
-    if not covers(op) or not numba_choice.ready():
-        return None
-    try:
-        return make()
-    except (FragirError, AssertionError):  # of the instruction
-        raise
-    except Exception as problem:  # numba's own, of whatever kind
-        pass_on(problem)
-        numba_choice.give_up(problem)
-        return None
-
-
-def decided(op: Mma | Wgmma) -> bool:
-    """Whether numpy goes on to compute what `mma_core` or `wgmma_core` left to it."""
-    return not covers(op) or not numba_choice.undecided()
-
-
-def computed(op: Mma | Wgmma, count: int) -> None:
-    """numpy has computed `count` of an instruction; at some number numba pays."""
-    plan = op.plan
-    numba_choice.count(count * plan.d.word.size * plan.a.extents[0])
+    return None if found is None else CompiledWgmma(found, op, d, a, **options)

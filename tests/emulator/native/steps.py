@@ -15,7 +15,6 @@ import numpy.typing as npt
 from fragir.emulator.tensor_cores import Mma, Wgmma, tensor_instruction
 from fragir.emulator.tensor_cores.compiled import CompiledMma, CompiledWgmma, FileRows
 from fragir.emulator.tensor_cores.cores import MmaCore, WgmmaCore
-from fragir.emulator.tensor_cores.numba_core import NumbaMma, NumbaWgmma
 from fragir.errors import FragirError
 from fragir.isa import instructions
 
@@ -144,9 +143,9 @@ def metadata(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def mma_case(
-    op: Mma, rng: np.random.Generator, kind: str, warps: int, library: ctypes.CDLL | None
+    op: Mma, rng: np.random.Generator, kind: str, warps: int, library: ctypes.CDLL
 ) -> tuple[Array, Array]:
-    """D by numpy and by the compiled core, or without one by numba: `[count, warps, 32]`."""
+    """D by numpy and by the compiled core: `[count, warps, 32]`."""
     _, a_type, b_type, c_type = types_of(op)
     one = "close" if kind == "cancelling" else kind
     a = registers(rng, a_type, one, (op.a.count, warps, 32))
@@ -175,11 +174,7 @@ def mma_case(
         c ^= rng.integers(0, 4, c.shape, c.dtype)
     wanted = op.execute(a, b, c, **options, **words)
     places = (1, None, None, None, None)
-    compiled: MmaCore = (
-        NumbaMma(op, *places, **options)
-        if library is None
-        else CompiledMma(library, op, *places, **options)
-    )
+    compiled: MmaCore = CompiledMma(library, op, *places, **options)
     got = np.zeros_like(wanted)
     arrays = {"d": got, "a": a, "b": b, "c": c}
     compiled(slice(0, warps), arrays=arrays, **{k: v[0] for k, v in words.items()})
@@ -187,7 +182,7 @@ def mma_case(
 
 
 def wgmma_case(
-    op: Wgmma, rng: np.random.Generator, kind: str, groups: int, library: ctypes.CDLL | None
+    op: Wgmma, rng: np.random.Generator, kind: str, groups: int, library: ctypes.CDLL
 ) -> Iterator[tuple[Array, Array]]:
     """D by numpy and by the core, A from registers and from shared memory."""
     d_type, a_type, b_type, _ = types_of(op)
@@ -240,11 +235,7 @@ def wgmma_case(
         rows = np.arange(op.d.count)[:, None]
         left_rows = FileRows(got, np.arange(op.d.count, op.d.count + 4)[:, None])
         operands = FileRows(got, rows), None if from_shared else left_rows
-        compiled: WgmmaCore = (
-            NumbaWgmma(op, *operands, **options)
-            if library is None
-            else CompiledWgmma(library, op, *operands, **options)
-        )
+        compiled: WgmmaCore = CompiledWgmma(library, op, *operands, **options)
         left = op.addresses(a_words, left=True, transposed=transposes) if from_shared else None
         right = op.addresses(b_words, left=False, transposed=transposes)
         home = np.zeros(groups, np.int64)
@@ -253,9 +244,9 @@ def wgmma_case(
 
 
 def results(
-    op: Mma | Wgmma, rng: np.random.Generator, kind: str, count: int, library: ctypes.CDLL | None
+    op: Mma | Wgmma, rng: np.random.Generator, kind: str, count: int, library: ctypes.CDLL
 ) -> Iterator[tuple[Array, Array]]:
-    """D by numpy and by a core, for `count` warps or warpgroups."""
+    """D by numpy and by the compiled core, for `count` warps or warpgroups."""
     if isinstance(op, Wgmma):
         yield from wgmma_case(op, rng, kind, count, library)
     else:

@@ -66,23 +66,18 @@ def test_two_handles_on_one_library() -> None:
     assert unlocked.fragir_core_version() == locked.fragir_core_version() == library.VERSION
 
 
-def without(monkeypatch: pytest.MonkeyPatch, *, numba: bool) -> None:
-    """As if the library had not been built, and with or without numba."""
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the library had not been built."""
     missing = library.CompiledLibrary(reason="it was not built")
     monkeypatch.setattr(library, "loaded", lambda: missing)
-    monkeypatch.setattr(library, "_has_numba", lambda: numba)
 
 
-def test_order_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, numba=True)
-    assert library.core() == "numba"
+def test_numpy_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch)
+    assert library.core() == "numpy"
     assert library.library() is library.quick() is library.level() is None
     assert "not built" in str(library.why_not_faster())
-    assert "pip install" not in str(library.why_not_faster())
-    without(monkeypatch, numba=False)
-    assert library.core() == "numpy"
     assert "gcc or clang" in str(library.why_not_faster())
-    assert "pip install 'fragir[fast]'" in str(library.why_not_faster())
 
 
 def test_numpy_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +92,13 @@ def test_numpy_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ("asked", "words"),
     [
         ("compiled", "FRAGIR_CORE asks for compiled: it was not built"),
-        ("numba", "FRAGIR_CORE asks for numba: numba is not installed"),
-        ("Numpy", "FRAGIR_CORE is 'Numpy', it must be one of compiled, numba, numpy"),
+        ("numba", "FRAGIR_CORE is 'numba', it must be one of compiled, numpy"),
+        ("Numpy", "FRAGIR_CORE is 'Numpy', it must be one of compiled, numpy"),
     ],
 )
 def test_what_is_not_there(monkeypatch: pytest.MonkeyPatch, asked: str, words: str) -> None:
     """One sentence, of a launch too, which blames no statement of the kernel."""
-    without(monkeypatch, numba=False)
+    without(monkeypatch)
     monkeypatch.setenv(library.VARIABLE, asked)
     with pytest.raises(FragirError, match=words):
         library.core()
