@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -33,7 +32,7 @@ from xdsl.traits import OpTrait
 
 from fragir.dialects.catalogue import OTHERS
 from fragir.errors import FragirError
-from fragir.late_dialect import ROWS, add_rows
+from fragir.late_dialect import ROWS, add_rows, named
 
 add_rows(OTHERS)  # those of frag and ptx come with their dialects
 
@@ -101,7 +100,7 @@ class Registry(Generic[ModelT]):
                 return self._attached[base]
             place = self._place(base)
             if place is not None:
-                return getattr(import_module(place[0]), place[1])
+                return named(":".join(place))
         return None
 
     def _place(self, cls: type[Any]) -> tuple[str, str] | None:

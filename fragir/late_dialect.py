@@ -100,7 +100,8 @@ class LateDialect(Dialect):
     `rows` are of operations, `attributes` says of attributes and types where their classes stand,
     `module:name`. To `Context`s of xDSL the dialect is like any other;
     `fragir.plugins.FragirContext` loads what is `early`, classes that are there already, and finds
-    the rest by name. FragirError for a row of an operation that has one.
+    the rest by name. FragirError for a row of an operation that
+    has one of another package.
     """
 
     def __init__(
@@ -151,16 +152,23 @@ class LateDialect(Dialect):
 
 
 def add_rows(rows: Iterable[Row]) -> None:
-    """Makes rows known. FragirError for a row of an operation that has another."""
+    """Makes rows known, the last of those that one package has of an operation.
+
+    FragirError for a row of an operation that has one of another package's.
+    """
     for row in rows:
-        if ROWS.setdefault(row.operation, row) != row:
-            raise FragirError(f"{row.operation} has two rows")
+        if ROWS.get(row.operation, row).package != row.package:
+            raise FragirError(f"{row.operation} has a row already")
+        ROWS[row.operation] = row
 
 
 def named(where: str) -> Any:
-    """What `module:name` says, imported."""
+    """What `module:name` says, imported; FragirError where it is not there."""
     module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise FragirError(f"a row says {where}, which is not there: {error}") from error
 
 
 def exported(

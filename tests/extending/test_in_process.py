@@ -12,6 +12,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
 import fragir
 from fragir import FragirError
 from fragir.dialects import frag
+from fragir.late_dialect import LateDialect, rows
 
 
 @irdl_op_definition
@@ -55,3 +56,16 @@ def test_errors_keep_their_place() -> None:
 def test_what_is_refused(dialects: list[Any], said: str) -> None:
     with pytest.raises(FragirError, match=said):
         fragir.parse(TEXT, dialects=dialects)
+
+
+ROWS = """
+operation     cls
+rowed.takes   test_in_process:NoSuchOp
+"""
+
+
+def test_a_row_of_what_is_not_there_is_told() -> None:
+    rowed = LateDialect("rowed", rows(ROWS, "tests.extending"))
+    text = TEXT.replace("ours.takes", "rowed.takes")
+    with pytest.raises(FragirError, match=r"a row says tests\.extending.*:NoSuchOp, which is not"):
+        fragir.parse(text, dialects=[rowed])

@@ -204,7 +204,7 @@ def test_rows_of_other_packages_are_counted_from_them() -> None:
 
 def test_an_operation_has_one_row() -> None:
     (row,) = rows("operation cls\nfrag.load mine:LoadOp", "oddkit")
-    with pytest.raises(FragirError, match=r"frag\.load has two rows"):
+    with pytest.raises(FragirError, match=r"frag\.load has a row already"):
         LateDialect("frag", [row])
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
-from fragir.late_dialect import ROWS
+from fragir.late_dialect import ROWS, named
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
@@ -164,4 +163,4 @@ def meaning_of(name: str) -> Step | None:
     means elsewhere."""
     row = ROWS.get(name)
     place = None if row is None else row.place("in_lanes", "fragir.reference.lanes")
-    return None if place is None else getattr(import_module(place[0]), place[1])
+    return None if place is None else named(":".join(place))

@@ -1,9 +1,16 @@
-"""The dialect `kit`."""
+"""The dialect `kit`: a row an operation, each imported when a program has it."""
 
-from xdsl.ir import Dialect
+from fragir.late_dialect import LateDialect, rows
 
-from .columns import ColumnsAttr
-from .gram import GramOp
-from .row_max import RowMaxOp
-
-KIT = Dialect("kit", [GramOp, RowMaxOp], [ColumnsAttr])
+KIT = LateDialect(
+    "kit",
+    rows(
+        """
+        operation     cls                meaning
+        kit.gram      gram:GramOp        -
+        kit.row_max   row_max:RowMaxOp   meanings
+        """,
+        "tilekit",
+    ),
+    {"kit.columns": "tilekit.columns:ColumnsAttr"},
+)

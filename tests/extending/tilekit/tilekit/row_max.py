@@ -1,4 +1,4 @@
-"""An operation on tiles, with its layouts, its lowering to lanes and its meaning."""
+"""An operation on tiles, with its layouts and its lowering to lanes; its meaning has a row."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,12 +14,7 @@ from fragir.errors import FragirError
 
 
 @irdl_op_definition
-class RowMaxOp(
-    IRDLOperation,
-    interfaces.LayoutInterface,
-    interfaces.LaneInterface,
-    interfaces.ReferenceInterface,
-):
+class RowMaxOp(IRDLOperation, interfaces.LayoutInterface, interfaces.LaneInterface):
     """Every element of a tile of floats becomes the largest of its row."""
 
     name = "kit.row_max"
@@ -58,15 +53,3 @@ class RowMaxOp(
         if any(row(warp=warp) == row() for warp in range(1, layout.size("warp"))):
             raise FragirError("warps share a row", hint="give a row to one warp: frag.warps")
         return [bit for bit in (1, 2, 4, 8, 16) if row(lane=bit) == row()]
-
-    def evaluate(self, run: Any) -> None:
-        import numpy as np
-
-        from fragir.reference.bounded import bounded
-
-        x = run[self.source]
-        low, high = x.value - x.bound, x.value + x.bound
-        value = np.broadcast_to(x.value.max(1, keepdims=True), x.value.shape)
-        above = high.max(1, keepdims=True) - value
-        below = value - low.max(1, keepdims=True)
-        run[self.result] = bounded(value, np.maximum(above, below))
