@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import Any
 
 from xdsl.ir import Attribute, Operation
@@ -19,6 +18,7 @@ from fragir.dialects.linalg.registration import names
 from fragir.dialects.memories.registration import MEMREF
 from fragir.dialects.ptx import Ptx
 from fragir.dialects.tensors.registration import TENSOR
+from fragir.late_dialect import named
 from tests.docs.operations import example
 
 FOLDER = "reference/dialects"
@@ -190,11 +190,11 @@ plus loop `kh` times the first dilation.
 {table(("operation", "what it is"), more)}"""
 
 
-def _linalg(name: str, place: tuple[str, str]) -> tuple[str, str]:
+def _linalg(name: str, place: str) -> tuple[str, str]:
     short = name.removeprefix("linalg.")
     row = next((rows[short] for rows in _TABLES if short in rows), ())
     texts = ", ".join(f"`{text}`" if text else "a number" for text in row)
-    return _sentence(getattr(import_module(place[0]), place[1])), texts
+    return _sentence(named(place)), texts
 
 
 def _sentence(cls: type[object]) -> str:

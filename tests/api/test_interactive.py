@@ -205,12 +205,14 @@ ELSEWHERE = {
         *("fragir.emulator.Hooks", "fragir.passes.lowering.lane_builder.Lanes"),
         *("fragir.passes.writer.text.KernelText", "fragir.pipeline.Contents"),
         "fragir.reference.run.Run",
+        "fragir.late_dialect.LateDialect",
     },
     "open inside of a `with` only: test_blocks": {
         *("fragir.builder.Branch", "fragir.builder.Loop", "fragir.builder.While"),
     },
     "a row of numbers by name, which are what one looks for": {
         *("fragir.layout.planning.costs.Costs", "fragir.scheduling.SearchSpace"),
+        "fragir.late_dialect.Row",
         "fragir.layout.planning.registers.RegisterColumns",
     },
 }
