@@ -45,6 +45,7 @@ package-check: $(VENV)/developed ## Build the package and try it in an empty env
 
 core: | $(BIN)/python ## Build the emulator's compiled core in the checkout, after a change of its C
 	@$(PIP) 'setuptools>=77'
+	$(BIN)/python -m tests.emulator.native.straight_list
 	$(BIN)/python setup.py -q build_ext --inplace
 
 docs: $(VENV)/developed ## Build the documentation site into build/site; any warning fails

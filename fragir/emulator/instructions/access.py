@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
+from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder, given
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, number_of, store
+from fragir.emulator.machine.straight import StraightCode
+from fragir.emulator.native.straight import LOAD, MOST, SPACES, STORE, RowOperand
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.expressions import constant_or_none
@@ -227,6 +230,63 @@ def _is_raw(operand: Operand) -> bool:
     return type(operand).__name__ in ("Name", "Component")
 
 
+# -- straight runs ---------------------------------------------------------------------------------
+
+
+def _straight_address(d: StraightDecoder, operand: Operand, place: MemoryOperand) -> RowOperand:
+    """The row of the addresses."""
+    if isinstance(operand, Address) and isinstance(cast("object", place.row), np.ndarray):
+        kind = f"u{8 * place.row.dtype.itemsize}"
+        found = d.direct(operand.base, kind)
+        if found is not None:
+            return found
+    return d.read(place.row)
+
+
+def _straight_code(
+    d: StraightDecoder, operand: Operand, place: MemoryOperand, width: int
+) -> StraightCode:
+    """An access to that place, without its rows."""
+    space, memory = place.space, d.machine.memory
+    if space not in SPACES or (space == "shared" and memory.cluster > 1):
+        raise NoStraightCode
+    if space in ("global", "generic") and "malloc" in d.program.externs:
+        raise NoStraightCode  # buffers come and go
+    address = _straight_address(d, operand, place)
+    offset = place.offset
+    return StraightCode("", [address], immediate=offset, space=SPACES.index(space), width=width)
+
+
+def straight_load(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
+    kind, width, _ = shape_of(d, ins)
+    code = _straight_code(d, d.operand(ins, 1), d.place(ins, 1, d.space(ins)), width)
+    operand = d.operand(ins, 0)
+    rows: list[RowOperand | None]
+    if kind == "b128":
+        rows = [d.written(h) for e in d.vector(operand) for h in d.halves(ins, e)]
+    else:
+        rows = [d.wide_out(ins, e, kind) for e in d.vector(operand)]
+    if len(rows) > MOST:
+        raise NoStraightCode
+    code.kind, code.signed = LOAD, kind[0] == "s"
+    code.sources += map(given, rows)
+    return [code]
+
+
+def straight_save(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
+    kind, width, count = shape_of(d, ins)
+    code = _straight_code(d, d.operand(ins, 0), d.place(ins, 0, d.space(ins)), width)
+    rows = stored_rows(d, ins, 1, kind, width, count)
+    if len(rows) > MOST or any(row is None for row in rows):
+        raise NoStraightCode
+    code.kind = STORE
+    unit, elements = f"u{8 * width}", d.vector(d.operand(ins, 1))
+    for index, row in enumerate(rows):
+        direct = d.direct(elements[index], unit) if len(elements) == len(rows) else None
+        code.sources.append(direct or d.read(row.view(UINT[width])))
+    return [code]
+
+
 _LD_ST: tuple[Rule, ...] = (
     width,
     apart("volatile mmio weak nc", "cta cluster gpu"),
@@ -262,6 +322,7 @@ OPCODES: tuple[Opcode, ...] = (
         address="number",
         polls="ordered",
         apart=True,
+        straight=straight_load,
     ),
     Opcode(
         "ldu",
@@ -276,6 +337,7 @@ OPCODES: tuple[Opcode, ...] = (
         address="number",
         read_only=True,
         apart=True,
+        straight=straight_load,
     ),
     Opcode(
         "st",
@@ -285,5 +347,6 @@ OPCODES: tuple[Opcode, ...] = (
         rules=(*_LD_ST, needs("relaxed release", SCOPE), needs(SCOPE, "relaxed release")),
         bits="store",
         access="store",
+        straight=straight_save,
     ),
 )

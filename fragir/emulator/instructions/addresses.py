@@ -8,6 +8,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import copy, elementwise, of1
 from fragir.emulator.instructions.call_frames import reserve
+from fragir.emulator.instructions.straight_rows import StraightDecoder, elements
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,
@@ -16,8 +17,10 @@ from fragir.emulator.machine.memory import (
     SHARED_WINDOW,
     WINDOW,
 )
+from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.types import kind_of
 from fragir.emulator.program.opcode import Opcode
+from fragir.emulator.values.c import ADDRESSES, widened
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -47,6 +50,18 @@ def convert(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, "generic addresses have 64 bits here")
     shift = np.uint64((1 << 64) - window if "to" in ins.opcode else window)
     return elementwise(of1(lambda a: a + shift), out, [source])
+
+
+def straight_convert(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
+    """cvta."""
+    kind = kind_of(ins.opcode)
+    row, out = d.given(ins, 1, kind), d.out(ins, 0, kind)
+    window = window_of(ins)
+    if window == 0:
+        return elements(widened(int(kind[1:]), kind).text, out, [row])
+    shift = (1 << 64) - window if "to" in ins.opcode else window
+    constant = np.broadcast_to(np.uint64(shift), (d.machine.warps, 1))
+    return elements(ADDRESSES.text, out, [row, d.read(constant)])
 
 
 def is_space(d: Decoder, ins: Instruction) -> Step:
@@ -181,6 +196,7 @@ OPCODES: tuple[Opcode, ...] = (
             f".{_WHERE}.u64 d, a\n.{_WHERE}.u32 d, a ! {_GENERIC}",
             convert,
             address="same",
+            straight=straight_convert,
         )
         for name in ("cvta", "cvta.to")
     ),

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.instructions.access import get, policy, put
-from fragir.emulator.instructions.alu import Function, of2, of3
-from fragir.emulator.instructions.floating import KINDS, extreme
-from fragir.emulator.instructions.floating_arithmetic import flush, ieee, modified
+from fragir.emulator.instructions.alu import Function
 from fragir.emulator.instructions.rules import HINT, apart
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of
 from fragir.emulator.program.opcode import Opcode
+from fragir.emulator.values.arrays import operation
+from fragir.emulator.values.language import is_real, type_of
+from fragir.emulator.values.reals import flush
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -28,27 +29,27 @@ if TYPE_CHECKING:
 WORDS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"}
 
 
-def _increment(old: Any, limit: Any) -> Any:
-    return where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
-
-
-def _decrement(old: Any, limit: Any) -> Any:
-    return where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
-
-
-_INTEGER: dict[str, Function] = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "inc": _increment,
-    "dec": _decrement,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "exch": of2(lambda old, b: b),
-    "cas": of3(lambda old, b, c: where(old == b, c, old)),
+#: What is kept of the old value a and the operands b, c.
+_INTEGER: dict[str, str] = {
+    "add": "a + b",
+    "min": "min(a, b)",
+    "max": "max(a, b)",
+    "inc": "0 if a >= b else a + 1",
+    "dec": "b if a == 0 or a > b else a - 1",
+    "and": "a & b",
+    "or": "a | b",
+    "xor": "a ^ b",
+    "exch": "b",
+    "cas": "c if a == b else a",
 }
+#: f32 and f64 have no minimum; f32 and halves keep subnormals.
+_FLOATING: dict[str, str] = {"add": "round(a + b)"}
+_NARROW: dict[str, str] = {**_FLOATING, "min": "min(a, b)", "max": "max(a, b)"}
 _BITS = {"and", "or", "xor", "exch", "cas"}
+
+
+def _swap(old: Any, b: Any) -> Any:
+    return b
 
 
 def _swap_128(old: Any, b: Any, c: Any) -> Any:
@@ -57,25 +58,17 @@ def _swap_128(old: Any, b: Any, c: Any) -> Any:
 
 
 def operator(word: str, kind: str) -> Function | None:
-    """(old, operands...) -> new on raw unsigned bits; None where the type has no such operation.
-
-    f32 and halves keep subnormals.
-    """
+    """(old, operands...) -> new on raw unsigned bits; None where the type has no such operation."""
     if kind == "b128":
-        return {"exch": _INTEGER["exch"], "cas": _swap_128}.get(word)
-    if kind in KINDS:
-        form, _, split = KINDS[kind]
-        if word == "add":
-            function = ieee("add", form, "rn")
-        elif word in ("min", "max") and kind not in ("f32", "f64"):
-            function = extreme(form, word == "max", False, False)
-        else:
-            return None
-        return modified(function, form, ftz=False, sat=False, relu=False, split=split)
-    inner = _INTEGER.get(word)
+        return {"exch": _swap, "cas": _swap_128}.get(word)
+    if is_real(type_of(kind)):
+        text = (_FLOATING if kind in ("f32", "f64") else _NARROW).get(word)
+        return None if text is None else operation(text, kind)
+    text = _INTEGER.get(word)
     counts = word in ("inc", "dec") and kind != "u32"
-    if inner is None or (word in _BITS) != (kind[0] == "b") or counts:
+    if text is None or (word in _BITS) != (kind[0] == "b") or counts:
         return None
+    inner = operation(text, kind)
     if kind[0] != "s":
         return inner
     signed = dtype_of(kind)
@@ -102,7 +95,7 @@ def legal(d: Decoder, ins: tree.Instruction) -> tuple[str, str, int, Function]:
     word = next((w for w in words[1:] if w in WORDS), None)
     kind, count = kind_of(words), count_of(words)
     function = None if word is None else operator(word, kind)
-    half = kind in KINDS and kind not in ("f32", "f64")
+    half = is_real(type_of(kind)) and kind not in ("f32", "f64")
     vector = count == 1 or (d.space(ins) in ("global", "generic") and (half or kind == "f32"))
     narrow = width_of(kind) < 32 and not half and (word, kind) != ("cas", "b16")
     if word is None or function is None or not vector or narrow or half != ("noftz" in words):

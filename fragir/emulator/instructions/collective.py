@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, Function, nothing
+from fragir.emulator.instructions.straight_rows import (
+    NoStraightCode,
+    StraightDecoder,
+    given,
+    only,
+)
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
+from fragir.emulator.machine.straight import StraightCode
+from fragir.emulator.native.straight import SHUFFLE, SHUFFLES, VOTE, VOTES
 from fragir.emulator.numbers.types import distinct, where, word_of
 from fragir.emulator.program.opcode import Opcode
+from fragir.emulator.values.reals import extreme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,9 +220,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
 
 
 def _reduce_float(d: Decoder, ins: Instruction, how: str) -> Step:
-    from fragir.emulator.instructions.signs import extreme
-
-    pair = extreme("f32", how == "max", "NaN" in ins.opcode, False)
+    pair = extreme("f32", how == "max", "NaN" in ins.opcode)
     out, a = d.target(ins, 0, "u32"), d.source(ins, 1, "u32")
     magnitude = np.uint32(0x7FFFFFFF if "abs" in ins.opcode else 0xFFFFFFFF)
 
@@ -269,6 +276,32 @@ def set_registers(d: Decoder, ins: Instruction) -> Step:
     return nothing
 
 
+# -- straight runs ---------------------------------------------------------------------------------
+
+
+def _literal_members(d: StraightDecoder, ins: Instruction) -> None:
+    if d.literal(ins, d.count(ins) - 1) is None:
+        raise NoStraightCode
+
+
+def straight_shuffle(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
+    _literal_members(d, ins)
+    only(ins, "shfl", "sync", "b32", *SHUFFLES)
+    mode = next(SHUFFLES[w] for w in ins.opcode if w in SHUFFLES)
+    first, second = d.pair(d.operand(ins, 0))
+    out = given(d.out_of(ins, first, "u32"))
+    valid = given(None if second is None else d.out_of(ins, second, "pred"))
+    operands = d.sources(ins, ["u32"] * 3)
+    return [StraightCode("", operands, out, valid, SHUFFLE, immediate=mode)]
+
+
+def straight_vote(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
+    _literal_members(d, ins)
+    how = next(w for w in ins.opcode if w in VOTES)
+    out = given(d.out(ins, 0, "u32" if how == "ballot" else "pred"))
+    return [StraightCode("", d.sources(ins, ["pred"]), out, kind=VOTE, immediate=VOTES[how])]
+
+
 OPCODES: tuple[Opcode, ...] = (
     Opcode(
         "shfl",
@@ -278,6 +311,7 @@ OPCODES: tuple[Opcode, ...] = (
         address="same",
         together="members",
         apart=True,
+        straight=straight_shuffle,
     ),
     Opcode(
         "vote",
@@ -290,6 +324,7 @@ OPCODES: tuple[Opcode, ...] = (
         address="number",
         together="members",
         apart=True,
+        straight=straight_vote,
     ),
     Opcode(
         "match",

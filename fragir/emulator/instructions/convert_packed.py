@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import elementwise, seen_as
-from fragir.emulator.instructions.floating_arithmetic import flush
-from fragir.emulator.instructions.floating_quick import pair_of_singles
+from fragir.emulator.instructions.straight_rows import (
+    NoStraightCode,
+    StraightDecoder,
+    elements,
+    only,
+)
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.formats import FORMATS, Format
 from fragir.emulator.numbers.narrowing import (
     fixed_point,
@@ -20,8 +25,11 @@ from fragir.emulator.numbers.narrowing import (
     power_of_two,
     scale_value,
 )
+from fragir.emulator.numbers.quick import brain_of_single, canonical_half
 from fragir.emulator.numbers.rounding import decode
-from fragir.emulator.numbers.types import F64, width_of
+from fragir.emulator.numbers.types import DTYPES, F64, width_of
+from fragir.emulator.values.c import PAIRS, immediate
+from fragir.emulator.values.reals import flush
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -79,9 +87,10 @@ def _values(bits: Array, name: str) -> F64:
     return from_fixed_point(bits) if name == "s2f6" else decode(bits, FORMATS[name])
 
 
-def convert_pairs(d: Decoder, ins: tree.Instruction, into: str, kind: str) -> Step:
+def convert_pairs(d: Decoder, ins: tree.Instruction) -> Step:
     """Two values: from two registers, or from the halves of one; four from four registers."""
     words = ins.opcode
+    into, kind = [w for w in words[1:] if w in DTYPES]
     if "rs" in words:
         return _at_random(d, ins, into)
     scaled = any(w.startswith("scaled") for w in words)
@@ -111,6 +120,45 @@ def convert_pairs(d: Decoder, ins: tree.Instruction, into: str, kind: str) -> St
     if quick is not None and all(row is not None for row in views):
         return elementwise(quick, out, [row for row in views if row is not None])
     return elementwise(function, out, rows)
+
+
+#: Words of cvt to pairs that are computed the long way.
+_BESIDE = frozenset(("relu", "satfinite", "ftz"))
+
+
+def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Any] | None:
+    """cvt of two f32 to f16x2 or bf16x2: the bits, the second operand in the low half."""
+    if "rn" not in words or not _BESIDE.isdisjoint(words):
+        return None
+    if into == "f16x2":
+
+        def halves(high: Any, low: Any) -> Any:
+            both = np.empty((*low.shape, 2), np.float16)
+            both[..., 0], both[..., 1] = low, high
+            return canonical_half(both, np.isnan(both)).view(np.uint32)[..., 0]
+
+        return halves
+    if into == "bf16x2":
+
+        def brains(high: Any, low: Any) -> Any:
+            both = np.empty((*low.shape, 2), np.float32)
+            both[..., 0], both[..., 1] = low, high
+            return brain_of_single(both).view(np.uint32)[..., 0]
+
+        return brains
+    return None
+
+
+def straight_pairs(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
+    """Two f32 to a pair of 16 bits."""
+    into, kind = [w for w in ins.opcode[1:] if w in DTYPES]
+    if into not in PAIRS or kind != "f32":
+        raise NoStraightCode
+    only(ins, "cvt", into, kind, "rn", "rz")
+    near, by = PAIRS[into]
+    how = immediate(ins.opcode)
+    out = d.wide_out(ins, d.operand(ins, 0), "u32")
+    return elements((by if how else near).text, out, d.sources(ins, ["u32"] * 2), how)
 
 
 def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[Array, Any], Array]:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import copy, elementwise, nothing, of3, sequence
+from fragir.emulator.instructions.alu import copy, nothing, sequence
+from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder, elements
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
-from fragir.emulator.numbers.types import UINT, where, width_of
+from fragir.emulator.machine.straight import StraightCode
+from fragir.emulator.numbers.types import UINT, width_of
 from fragir.emulator.program.opcode import Constant, Moves, Opcode, always
 from fragir.emulator.program.syntax import Words
+from fragir.emulator.values.c import joined, part_of, widened
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -140,29 +143,39 @@ def _unpack(d: Decoder, ins: tree.Instruction, vector: tree.Vector, kind: str) -
     return run
 
 
-def select(d: Decoder, ins: tree.Instruction) -> Step:
-    """selp: a where the predicate holds, else b."""
-    raw = f"u{width_of(ins.opcode[-1])}"
-    kind = ins.opcode[-1] if ins.opcode[-1][0] in "fb" else raw
-    a, b = (d.source(ins, i, kind).view(UINT[width_of(raw) // 8]) for i in (1, 2))
-    return elementwise(
-        of3(lambda p, a, b: where(p, a, b)),
-        d.target(ins, 0, raw),
-        [d.source(ins, 3, "pred"), a, b],
-    )
-
-
-def select_sign(d: Decoder, ins: tree.Instruction) -> Step:
-    """slct: a where c >= 0, else b (NaN counts as negative); `.ftz`: subnormals of c are zeros."""
-    raw = f"u{width_of(ins.opcode[-2])}"
-    c = d.source(ins, 3, ins.opcode[-1])
-    least = -(2.0**-126) if "ftz" in ins.opcode else 0
-    strict = "ftz" in ins.opcode
-    return elementwise(
-        of3(lambda c, a, b: where(c > least if strict else c >= least, a, b)),
-        d.target(ins, 0, raw),
-        [c, d.source(ins, 1, raw), d.source(ins, 2, raw)],
-    )
+def straight_move(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
+    """mov between registers, and to and from their parts."""
+    kind = ins.opcode[-1]
+    into, out_of = d.operand(ins, 0), d.operand(ins, 1)
+    if kind == "b128" or len(ins.opcode) != 2:
+        raise NoStraightCode
+    width = width_of(kind)
+    if isinstance(into, tree.Vector):
+        part = width // len(into.elements)
+        whole = d.sources(ins, [f"u{width}"])
+        return [
+            code
+            for at, element in enumerate(into.elements)
+            for code in elements(
+                part_of(part, width).text,
+                d.out_of(ins, element, f"u{part}"),
+                whole,
+                part * at,
+            )
+        ]
+    if isinstance(out_of, tree.Vector):
+        part = width // len(out_of.elements)
+        rows = [d.operand_of(ins, e, f"u{part}") for e in out_of.elements]
+        function = joined(len(rows), part)
+        if function is None:
+            raise NoStraightCode
+        return elements(function.text, d.out(ins, 0, f"u{width}"), rows)
+    if kind == "pred":
+        return elements(widened(8, "u8").text, d.out(ins, 0, kind), d.sources(ins, [kind]))
+    raw = f"u{width}"
+    named = isinstance(out_of, tree.Name | tree.Component | tree.Float)
+    source = d.bits(ins, out_of, kind if not named else raw, raw)
+    return elements(widened(width, raw).text, d.out(ins, 0, raw), [source])
 
 
 def _is_no_predicate(words: Words, constant: Constant) -> bool:
@@ -180,11 +193,12 @@ OPCODES: tuple[Opcode, ...] = (
         move,
         bits=Moves((), _is_no_predicate),
         address="same",
+        straight=straight_move,
     ),
     Opcode(
         "selp",
         ".INT|BITS|f32|f64 d, a, b, c:pred",
-        select,
+        "bits(a) if c else bits(b)",
         bits=Moves((3,), always),
         address="either",
     ),
@@ -194,7 +208,7 @@ OPCODES: tuple[Opcode, ...] = (
         .INT|BITS|f32|f64.s32 d, a:1, b:1, c:2
         {.ftz}.INT|BITS|f32|f64.f32 d, a:1, b:1, c:2
         """,
-        select_sign,
+        "bits(a) if c >= 0 else bits(b)",
         bits=Moves((3,)),
         address="either",
     ),

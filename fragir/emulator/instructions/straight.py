@@ -1,8 +1,8 @@
 """Which instructions the compiled library executes in straight-line runs, and as what.
 
-An encoder belongs to the first word of an opcode. It reads the operands as the decoder of that
-opcode does, and gives up with `NoStraightCode` where a word or an operand is not covered; then the
-instruction's step runs, as it does for every opcode without an encoder.
+Those whose row says what they compute are the operation that has the same expression; other rows
+have an encoder beside their decoder. It gives up with `NoStraightCode` where a word or an operand
+is not covered; then the instruction's step runs.
 """
 
 from __future__ import annotations
@@ -10,29 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from fragir.emulator.instructions import (
-    straight_access,
-    straight_floating,
-    straight_integer,
-    straight_warp,
-)
-from fragir.emulator.instructions.floating import KINDS
+from fragir.emulator.instructions.computed import encode
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.instructions.straight_rows import Encode, NoStraightCode, StraightDecoder
+from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder
 from fragir.emulator.machine.straight import Ending, StraightCode
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import StraightFunctions
 from fragir.emulator.program.flow import targets
-from fragir.emulator.program.opcode import Opcode
+from fragir.emulator.program.opcode import Found
 from fragir.ptx.tree import Instruction
-
-_OTHERS: dict[str, Encode] = {
-    **straight_integer.ENCODERS,
-    **straight_access.ENCODERS,
-    **straight_warp.ENCODERS,
-    "setp": straight_floating.compare,
-    "cvt": straight_floating.convert,
-}
 
 
 class StraightEncoder:
@@ -52,7 +38,6 @@ class StraightEncoder:
     ) -> None:
         self.decoder = StraightDecoder(decoder)
         self.functions, self.watched = functions, watched
-        self._ours: dict[int, bool] = {}  # by row of the table: whether its decoder is one of ours
         self.polling, self._involved = polling, involved
 
     def codes(self, at: int) -> list[StraightCode] | None:
@@ -61,16 +46,13 @@ class StraightEncoder:
         d.placed = placed = d.program.code[at]
         ins = placed.ins
         found = d.program.opcodes.find(ins.opcode, len(ins.operands))
-        encode = self._encoder(found.words)
-        if encode is None or not self._is_ours(found.opcode) or self.watched(ins):
-            return None
-        if id(ins) in d.wrapped:
+        if self.watched(ins) or id(ins) in d.wrapped:
             return None
         guard = ins.guard
         if found.words != ins.opcode:
             ins = replace(ins, opcode=found.words)
         try:
-            codes = encode(d, ins)
+            codes = self._encoded(ins, found)
             if guard is not None:
                 for code in codes:
                     code.guard = d.guard(ins)
@@ -87,21 +69,13 @@ class StraightEncoder:
         ins = self.decoder.program.code[at].ins
         return self._involved(ins) if id(ins) in self.decoder.watched else 0
 
-    def _is_ours(self, row: Opcode | None) -> bool:
-        """A row that a user has registered decodes in another package."""
-        if row is None:
-            return False
-        found = self._ours.get(id(row))
-        if found is None:
-            package = getattr(row.decode, "__module__", "").rpartition(".")[0]
-            found = self._ours[id(row)] = package == __package__
-        return found
-
-    @staticmethod
-    def _encoder(words: tuple[str, ...]) -> Encode | None:
-        if words[-1] in KINDS and words[0] in straight_floating.ENCODERS:
-            return straight_floating.ENCODERS[words[0]]
-        return _OTHERS.get(words[0])
+    def _encoded(self, ins: Instruction, found: Found) -> list[StraightCode]:
+        row = found.opcode
+        if row is not None and isinstance(row.decode, str):
+            return encode(self.decoder, ins, found)
+        if row is None or row.straight is None:
+            raise NoStraightCode
+        return row.straight(self.decoder, ins)
 
     def ending(self, at: int) -> Ending:
         """How the terminator at a position ends its block, where the library can look at it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, cast
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,7 @@ from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import (
     DIRECT,
     INVERTED,
-    MODIFIERS,
     NO_ROW,
-    ROUNDINGS,
     RowOperand,
     address_of,
     row_operand,
@@ -149,10 +147,6 @@ def _inverted(row: RowOperand) -> RowOperand:
     return row._replace(fields=(*row.fields[:4], INVERTED))
 
 
-#: From a decoder and an instruction that it can decode to operations.
-Encode: TypeAlias = Callable[[StraightDecoder, tree.Instruction], list[StraightCode]]
-
-
 def elements(
     function: str,
     out: RowOperand | None,
@@ -175,9 +169,3 @@ def only(ins: tree.Instruction, *words: str) -> None:
     """Gives an instruction up that has other words."""
     if not set(ins.opcode) <= set(words):
         raise NoStraightCode
-
-
-def modifiers(ins: tree.Instruction) -> int:
-    """The rounding and the modifiers of an opcode, as functions take them."""
-    mode = next((ROUNDINGS[w] for w in ins.opcode if w in ROUNDINGS), 0)
-    return mode | sum(MODIFIERS[w] for w in ins.opcode if w in MODIFIERS)

@@ -31,6 +31,7 @@ from fragir.emulator.instructions import (
     warp_matrix,
     wgmma,
 )
+from fragir.emulator.instructions.computed import decode as computed
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.program.entities import Placed
@@ -86,6 +87,8 @@ def decoded(d: Decoder, ins: tree.Instruction) -> Step:
         raise d.error(ins, found.problem or f"{ins.mnemonic} is no step")
     if found.words != ins.opcode:
         ins = replace(ins, opcode=found.words)
+    if isinstance(found.opcode.decode, str):
+        return computed(d, ins, found)
     step: Step = found.opcode.decode(d, ins)
     return step
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Function, elementwise, of2
-from fragir.emulator.instructions.compare import ORDERED
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.types import I64, where, word_of
 from fragir.emulator.program.opcode import Opcode
@@ -39,6 +38,14 @@ _PRIMARY: dict[str, Function] = {
     "vmin": np.minimum,
     "vmax": np.maximum,
     "vavrg": _average,
+}
+_ORDERED: dict[str, Function] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
 }
 _SECONDARY: dict[str, Function] = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
@@ -118,7 +125,7 @@ def _scalar(d: Decoder, ins: tree.Instruction) -> Step:
     name, words = ins.opcode[0], ins.opcode
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = ORDERED[word_of(words, ORDERED, "comparison")]
+        primary = _ORDERED[word_of(words, _ORDERED, "comparison")]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _shift(name, "wrap" in words) if name in ("vshl", "vshr") else _PRIMARY[name]
@@ -207,7 +214,7 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     letter, width = ("h", 16) if many == 2 else ("b", 8)
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = ORDERED[word_of(words, ORDERED, "comparison")]
+        primary = _ORDERED[word_of(words, _ORDERED, "comparison")]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _PRIMARY[name]

@@ -20,9 +20,6 @@ SHUFFLES = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
 VOTES = {"all": 0, "any": 1, "uni": 2, "ballot": 3}
 SPACES = ("global", "shared", "local", "generic")
 COMBINE = {"and": 1, "or": 2, "xor": 3}
-#: Modifiers in the immediate of a function, beside the two bits of its rounding.
-ROUNDINGS = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
-MODIFIERS = {"ftz": 4, "sat": 8, "relu": 16, "NaN": 32}
 #: Elements of a load or store, and sources of another operation, at most.
 MOST = 8
 
@@ -113,7 +110,7 @@ def row_operand(row: npt.NDArray[Any], warps: int, inverted: bool = False) -> Ro
 
 
 class StraightFunctions(NamedTuple):
-    """What the library has: its call, and the numbers of its functions by their names."""
+    """What the library has: its call, and its functions' numbers by what they compute."""
 
     call: Callable[..., int]
     numbers: dict[str, int]
@@ -134,7 +131,9 @@ def _functions() -> StraightFunctions:
     call.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2]
     call.argtypes += [ctypes.c_int64] * 2
     call.restype = ctypes.c_int64
-    return StraightFunctions(call, {name: at for at, name in enumerate(names.decode().split())})
+    return StraightFunctions(
+        call, {name: at for at, name in enumerate(names.decode().splitlines())}
+    )
 
 
 def address_of(array: npt.NDArray[Any]) -> int:

@@ -103,12 +103,13 @@ Address: TypeAlias = Literal[
 
 @dataclass(eq=False)  # not frozen, which takes four times as long: every start makes 240
 class Opcode:
-    """`name`: the words it begins with; `syntax`: see `syntax.py`; a row without `decode` ends a
-    block, or is not emulated, `missing` being why."""
+    """`name`: the words it begins with; `syntax`: see `syntax.py`; `decode`: what it computes, as
+    text (`values/language.py`), or the function that makes its step; a row without it ends a block,
+    or is not emulated, `missing` being why."""
 
     name: str
     syntax: str = ""
-    decode: Decode | None = None
+    decode: Decode | str | None = None
     _: KW_ONLY
     rules: tuple[Rule, ...] = ()
     missing: str = ""
@@ -149,6 +150,10 @@ class Opcode:
     registers: bool = False
     #: It may take a cluster off the launch.
     takes_cluster: bool = False
+    #: It as operations of a straight run, where the text of a row does not say so.
+    straight: Callable[[Any, Instruction], list[Any]] | None = None
+    #: Registers wider than its types will do (section 9.4.1).
+    wider: bool = False
     #: Its result is no value made of values of the same lane.
     apart: bool = False
 
@@ -163,9 +168,13 @@ class Opcode:
     def box(self) -> tuple[Line, ...]:
         return lines(self.syntax)
 
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The modifiers that it has in some form."""
+        return frozenset(word for line in self.box for word in line.known)
+
     def takes(self, word: str) -> bool:
-        """Whether it has that modifier in some form."""
-        return any(word in line.known for line in self.box)
+        return word in self.known
 
     @cached_property
     def writes(self) -> bool:

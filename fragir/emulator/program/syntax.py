@@ -272,4 +272,4 @@ def _expanded(text: str) -> tuple[str, ...]:
 @cache
 def lines(text: str) -> tuple[Line, ...]:
     """The lines of a syntax box."""
-    return tuple(Line(line.strip()) for line in text.strip().splitlines()) or (Line(""),)
+    return tuple(Line(line.strip()) for line in text.splitlines() if line.strip()) or (Line(""),)

@@ -1,11 +1,11 @@
-/* Straight-line runs: the names of the functions, and the machine for the CPU that it runs on. */
+/* Straight-line runs: what the functions compute, and the machine for the CPU that it runs on. */
 #include "straight.h"
 
 static const char NAMES[] =
-#define OF1(name, ...) #name " "
-#define OF2(name, ...) #name " "
-#define OF3(name, ...) #name " "
-#define OF4(name, ...) #name " "
+#define OF1(name, R, A, e) #R " " #A ": " #e "\n"
+#define OF2(name, R, A, B, e) #R " " #A " " #B ": " #e "\n"
+#define OF3(name, R, A, B, C, e) #R " " #A " " #B " " #C ": " #e "\n"
+#define OF4(name, R, A, B, C, D, e) #R " " #A " " #B " " #C " " #D ": " #e "\n"
 #include "straight_list.h"
     ;
 

@@ -98,7 +98,7 @@ typedef struct {
 
 typedef void (*Function)(void *out, void *const *in, long n, int64_t immediate);
 
-/* Number of functions, and their names with a blank behind each, in the order of the tables. */
+/* What the functions compute, a line each, in the order of the tables. */
 EXPORT const char *fragir_straight_names(void);
 
 /* Executes `count` warps: first.. or, where list is not 0, those of the int64 list; mask (bytes of

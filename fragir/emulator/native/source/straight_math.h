@@ -227,6 +227,12 @@ ALWAYS u64 to_unsigned(f64 x, s64 mode, u64 high, u64 nan) {
 
 /* -- integers -------------------------------------------------------------------------------- */
 
+#define EXTREMES(t) \
+  ALWAYS t min_##t(t x, t y) { return x < y ? x : y; } \
+  ALWAYS t max_##t(t x, t y) { return x > y ? x : y; }
+EXTREMES(u8) EXTREMES(u16) EXTREMES(u32) EXTREMES(u64)
+EXTREMES(s8) EXTREMES(s16) EXTREMES(s32) EXTREMES(s64)
+
 ALWAYS u64 high_u64(u64 x, u64 y) {
   u64 x0 = (u32)x, x1 = x >> 32, y0 = (u32)y, y1 = y >> 32;
   u64 middle = x1 * y0 + ((x0 * y0) >> 32);
@@ -262,25 +268,6 @@ ALWAYS u64 reverse(u64 x) {
 
 ALWAYS u64 ones(u32 length) { return length >= 64 ? ~(u64)0 : ((u64)1 << length) - 1; }
 
-ALWAYS u64 extract_unsigned(u64 a, u32 b, u32 c, u32 width) {
-  u32 at = b & 255, length = c & 255;
-  return (at < width ? a >> at : 0) & ones(length);
-}
-/* The sign is the field's last bit, or the register's where the field sticks out. */
-ALWAYS u64 extract_signed(s64 a, u32 b, u32 c, u32 width) {
-  u32 at = b & 255, length = c & 255;
-  if (length == 0) return 0;
-  u64 field = (u64)(a >> (at < width ? at : 63)) & ones(length);
-  u32 last = at + length - 1 < width - 1 ? at + length - 1 : width - 1;
-  return a >> last & 1 ? field | ~ones(length) : field;
-}
-ALWAYS u64 insert(u64 a, u64 b, u32 c, u32 d, u32 width) {
-  u32 at = c & 255, length = d & 255;
-  if (at >= width) return b;
-  u64 field = ones(length) << at;
-  return (b & ~field) | (a << at & field);
-}
-
 ALWAYS u32 permute(u32 a, u32 b, u32 c) {
   u64 both = (u64)b << 32 | a;
   u32 result = 0;
@@ -301,11 +288,6 @@ ALWAYS u32 look_up(u32 a, u32 b, u32 c, s64 table) {
     result |= take & (row & 4 ? a : ~a) & (row & 2 ? b : ~b) & (row & 1 ? c : ~c);
   }
   return result;
-}
-
-ALWAYS u32 funnel(u32 a, u32 b, u32 n, int right) {
-  u64 both = (u64)b << 32 | a;
-  return (u32)(right ? both >> n : both << n >> 32);
 }
 
 #endif
