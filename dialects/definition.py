@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
+from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import PyRDLOpDefinitionError
 
 if TYPE_CHECKING:
     from xdsl.irdl.declarative_assembly_format import FormatProgram
     from xdsl.parser import Parser
+    from xdsl.pattern_rewriter import RewritePattern
     from xdsl.printer import Printer
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
@@ -64,6 +66,19 @@ class QuickOperation(IRDLOperation):
         if self.get_irdl_definition().options:
             given[SEGMENTS] = operand_segments(*sizes)
         Operation.__init__(self, operands=flat, result_types=result_types, properties=given)
+
+
+class Canonical(HasCanonicalizationPatternsTrait):
+    """Of an operation of frag for which stock `canonicalize` has patterns, which it imports."""
+
+    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
+        from fragir.dialects.frag.canonical import PATTERNS
+
+        return PATTERNS[op.name]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return ()
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:

@@ -23,7 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import Canonical, op_definition
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.attributes import LayoutAttr
 from fragir.dialects.frag.types import TileType, tile_of
@@ -79,7 +79,7 @@ class ConvertOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     source = operand_def(TileType.constr(element_type=_T))
     result = result_def(TileType.constr(element_type=_T))
     assert_free = opt_prop_def(UnitAttr)
-    traits = traits_def(NoMemoryEffect())
+    traits = traits_def(NoMemoryEffect(), Canonical())
     assembly_format = (
         "$source (`assert_free` $assert_free^)? attr-dict `:` type($source) `->` type($result)"
     )
@@ -112,7 +112,7 @@ class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsIn
     _L: ClassVar = VarConstraint("L", AnyAttr())
     source = operand_def(TileType.constr(layout=_L))
     result = result_def(TileType.constr(layout=_L))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
 
     def __init__(self, source: SSAValue | Operation, result: TileType):

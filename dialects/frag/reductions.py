@@ -25,7 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import Canonical, op_definition
 from fragir.dialects.elements import NoElementError, element_bits, element_name
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.pointwise import YieldOp
@@ -283,7 +283,7 @@ class BroadcastOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     source = operand_def(TileType.constr(element_type=_T))
     along = prop_def(IntegerAttr.constr(i64))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = "$source `along` $along attr-dict `:` type($source) `->` type($result)"
 
     def __init__(self, source: SSAValue | Operation, along: int, size: int):

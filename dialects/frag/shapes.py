@@ -34,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import Canonical, op_definition
 from fragir.dialects.frag.regrouped import Regrouped, RenamingOp, by
 from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, tile_of
 from fragir.dialects.interfaces import Names
@@ -100,7 +100,7 @@ class TransposeOp(IRDLOperation, RenamingOp):
     source = operand_def(TileType.constr(element_type=_T))
     permutation = prop_def(DenseArrayBase.constr(i64))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     custom_directives = (Numbers,)
     assembly_format = (
         "$source custom<Numbers>($permutation) attr-dict `:` type($source) `->` type($result)"
@@ -164,7 +164,7 @@ class ReshapeOp(IRDLOperation, RenamingOp):
     _T: ClassVar = VarConstraint("T", AnyAttr())
     source = operand_def(TileType.constr(element_type=_T))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
 
     def __init__(self, source: SSAValue | Operation, result: TileType):
@@ -216,7 +216,7 @@ class SliceTileOp(IRDLOperation, RenamingOp):
     offsets = prop_def(DenseArrayBase.constr(i64))
     strides = opt_prop_def(DenseArrayBase.constr(i64))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     custom_directives = (Numbers,)
     assembly_format = (
         "$source custom<Numbers>($offsets) (`strides` custom<Numbers>($strides)^)? attr-dict"
@@ -298,7 +298,7 @@ class ConcatenateOp(IRDLOperation, RenamingOp):
     second = operand_def(TileType.constr(element_type=_T))
     dim = prop_def(IntegerAttr.constr(i64))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = (
         "$first `,` $second `dim` $dim attr-dict"
         " `:` type($first) `,` type($second) `->` type($result)"
@@ -375,7 +375,7 @@ class SplitOp(IRDLOperation, RenamingOp):
     source = operand_def(TileType.constr(element_type=_T))
     first = result_def(TileType.constr(element_type=_T))
     second = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = "$source attr-dict `:` type($source) `->` type($first) `,` type($second)"
 
     def __init__(self, source: SSAValue | Operation):
@@ -421,7 +421,7 @@ class JoinOp(IRDLOperation, RenamingOp):
     first = operand_def(TileType.constr(element_type=_T))
     second = operand_def(TileType.constr(element_type=_T))
     result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Canonical())
     assembly_format = (
         "$first `,` $second attr-dict `:` type($first) `,` type($second) `->` type($result)"
     )
