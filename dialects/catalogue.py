@@ -23,13 +23,13 @@ frag.atomic        atomics:AtomicOp            atomics             atomics      
 frag.await         in_flight:AwaitOp           awaiting:await_     awaiting:await_       ring.wait,flight.wait
 frag.barrier       memory:BarrierOp            memories            tiles:nothing         k.barrier
 frag.block_id      memory:BlockIdOp            scalars             tiles                 k.block_id
-frag.broadcast     reductions:BroadcastOp      reductions          reductions            t.broadcast,t.broadcast_to
-frag.cast          pointwise:CastOp            tiles               tiles:cast_tile       t.cast
+frag.broadcast     reductions:BroadcastOp      reductions          reductions            t.broadcast,t.broadcast_to  patterns=canonical
+frag.cast          pointwise:CastOp            tiles               tiles:cast_tile       t.cast                      patterns=canonical
 frag.cluster_rank  kernels:ClusterRankOp       clusters:rank       clusters:rank         k.cluster_rank
 frag.commit        memory:CommitOp             copying             tiles:nothing         k.commit
-frag.concat        shapes:ConcatenateOp        shapes:rename       shapes                k.concatenate
-frag.convert       pointwise:ConvertOp         tiles               tiles                 k.convert
-frag.coordinates   lanes:CoordinatesOp         lanes               -                     lane.coordinates               in_lanes=region
+frag.concat        shapes:ConcatenateOp        shapes:rename       shapes                k.concatenate               patterns=canonical
+frag.convert       pointwise:ConvertOp         tiles               tiles                 k.convert                   patterns=canonical
+frag.coordinates   lanes:CoordinatesOp         lanes               -                     lane.coordinates            in_lanes=region
 frag.copy          memory:CopyOp               copying             tiles                 k.copy
 frag.fill          pointwise:FillOp            tiles               tiles                 k.fill
 frag.for_tiles     raster:ForTilesOp           -                   raster                k.for_tiles
@@ -38,7 +38,7 @@ frag.grid_size     raster:GridSizeOp           raster              raster       
 frag.head          memory:HeadOp               heads               heads                 k.head
 frag.in_flight     in_flight:InFlightOp        in_flight           tiles                 k.in_flight
 frag.iota          generated:IotaOp            indexing            reductions            k.iota
-frag.join          shapes:JoinOp               shapes:rename       shapes                k.join
+frag.join          shapes:JoinOp               shapes:rename       shapes                k.join                      patterns=canonical
 frag.lanes         lanes:LanesOp               lanes:region        lanes.region          k.lanes
 frag.launch        kernels:LaunchOp            -                   launches              -
 frag.load          tiles:LoadOp                memories            tiles:load_tile       k.load
@@ -50,23 +50,23 @@ frag.mma_sparse    sparse:MmaSparseOp          sparse              products     
 frag.no_slot       rings:NoSlotOp              rings               rings                 ring.no_slot
 frag.part          rings:PartOp                rings:part_of       rings                 slot.parts
 frag.pass_turn     rings:PassTurnOp            turns               side_by_side          k.turn
-frag.pointer       lanes:PointerOp             lanes               -                     lane.pointer                   in_lanes=memory
+frag.pointer       lanes:PointerOp             lanes               -                     lane.pointer                in_lanes=memory
 frag.print         reporting:PrintOp           reporting:print_    reporting:print_      k.print
 frag.publish       rings:PublishOp             rings               rings                 slot.publish
 frag.random        generated:RandomOp          random              random                k.random
 frag.reduce        reductions:ReduceOp         reductions          reductions:reduction  t.sum,t.max,t.argmax
 frag.reduce_by     reductions:ReduceByOp       region_reductions   region_reductions     k.reduce
 frag.release       rings:ReleaseOp             rings               rings                 slot.release
-frag.reshape       shapes:ReshapeOp            shapes:rename       shapes                t.reshape
+frag.reshape       shapes:ReshapeOp            shapes:rename       shapes                t.reshape                   patterns=canonical
 frag.ring          rings:RingOp                rings               rings                 k.ring
 frag.roles         roles:RolesOp               roles               side_by_side          k.role
 frag.scan          scan:ScanOp                 scans               scans                 t.cumsum,t.cummax
 frag.scatter       indexed:ScatterOp           indexed             indexed               k.scatter
-frag.slice         shapes:SliceTileOp          shapes:rename       shapes:slice_         t.__getitem__
-frag.split         shapes:SplitOp              shapes:rename       shapes                t.split
+frag.slice         shapes:SliceTileOp          shapes:rename       shapes:slice_         t.__getitem__               patterns=canonical:slice_
+frag.split         shapes:SplitOp              shapes:rename       shapes                t.split                     patterns=canonical
 frag.store         tiles:StoreOp               memories            tiles:store_tile      k.store
 frag.take_turn     rings:TakeTurnOp            turns               side_by_side          k.turn
-frag.transpose     shapes:TransposeOp          shapes:rename       shapes                t.transpose
+frag.transpose     shapes:TransposeOp          shapes:rename       shapes                t.transpose                 patterns=canonical
 frag.undefined     in_flight:UndefinedOp       in_flight           tiles                 k.undefined
 frag.view          memory:ViewOp               memories            tiles                 k.view
 frag.wait          memory:WaitOp               copying             tiles:nothing         k.wait

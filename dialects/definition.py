@@ -7,7 +7,7 @@ few of them: one that ends at PTX prints none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
 from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import PyRDLOpDefinitionError
+
+from fragir.late_dialect import ROWS, named
 
 if TYPE_CHECKING:
     from xdsl.irdl.declarative_assembly_format import FormatProgram
@@ -68,17 +70,39 @@ class QuickOperation(IRDLOperation):
         Operation.__init__(self, operands=flat, result_types=result_types, properties=given)
 
 
+Simpler: TypeAlias = list[SSAValue | Operation]
+"""For each result of an operation what is to stand in its place: a value, or an operation to be
+added, with a result of the same type."""
+
+
 class Canonical(HasCanonicalizationPatternsTrait):
-    """Of an operation of frag for which stock `canonicalize` has patterns, which it imports."""
+    """Of an operation that stock `canonicalize` replaces by what a function finds, or leaves where
+    that gives None: column `patterns` of its row, counted from the package of its class."""
 
     def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
-        from fragir.dialects.frag.canonical import PATTERNS
-
-        return PATTERNS[op.name]
+        place = ROWS[op.name].place("patterns", op.__module__.rpartition(".")[0])
+        assert place is not None
+        return (_pattern(named(":".join(place))),)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return ()
+
+
+@cache
+def _pattern(find: Callable[[Operation], Simpler | None]) -> RewritePattern:
+    from xdsl.pattern_rewriter import PatternRewriter, RewritePattern  # few processes need it
+
+    class Simplified(RewritePattern):
+        def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+            found = find(op)
+            if found is not None:
+                new = [each for each in found if isinstance(each, Operation)]
+                values = [SSAValue.get(each) for each in found]
+                assert [value.type for value in values] == list(op.result_types), op.name
+                rewriter.replace(op, new, values)
+
+    return Simplified()
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:

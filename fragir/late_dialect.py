@@ -42,6 +42,9 @@ class Row(NamedTuple):
     """How it is written as PTX: a function of `KernelText` and the operation."""
     layouts: str = ""
     """A class of `Layouts`."""
+    patterns: str = ""
+    """What `canonicalize` puts in its place, of a class with the trait `Canonical`: a function of
+    the operation."""
     words: str = ""
     """Methods of the Python front door that make it: `k.load`, of a kernel; `t.sum`, of a tile."""
     package: str = ""

@@ -4,6 +4,9 @@ A conversion of a conversion is one; so is a transposition, a reshape, a part of
 a cast that was exact. What undoes another is neither: a tile that is split and joined again, parts
 that are put together as they were. A tile of one value is that in any shape and layout.
 
+The rows of `fragir.dialects.catalogue` name the functions: each gives what to put in the place of
+an operation's results, values that there are or operations to be added, or None.
+
 Nothing is done that needs to know what a layout costs. Operations that only count elements
 otherwise are left once they are placed, where they say which layouts their tiles may have, and so
 is a conversion that must be free.
@@ -11,12 +14,11 @@ is a conversion that must be free.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from fragir.dialects.definition import Simpler
 from fragir.dialects.elements import MULTIPLIED_ONLY, element_name
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp
 from fragir.dialects.frag.reductions import BroadcastOp
@@ -30,23 +32,6 @@ from fragir.dialects.frag.shapes import (
     TransposeOp,
 )
 from fragir.dialects.frag.types import tile_of
-
-
-class Simplified(RewritePattern):
-    """Puts what a function finds for an operation's results in their place."""
-
-    def __init__(self, find: Callable[[Any], list[SSAValue | Operation] | None]):
-        self._find = find
-
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        """An operation that it finds is new, and its result has the same type."""
-        found = self._find(op)
-        if found is None:
-            return
-        new = [each for each in found if isinstance(each, Operation)]
-        values = [SSAValue.get(each) for each in found]
-        assert [value.type for value in values] == list(op.result_types)
-        rewriter.replace(op, new, values)
 
 
 def of(value: SSAValue, kind: type[Any]) -> Any:
@@ -65,7 +50,7 @@ def open_tiles(*ops: Operation) -> bool:
 # --- conversions and casts ------------------------------------------------------------------------
 
 
-def convert(op: ConvertOp) -> list[SSAValue | Operation] | None:
+def convert(op: ConvertOp) -> Simpler | None:
     """Of a tile in that layout, of a conversion, of one value everywhere."""
     source, result = op.source, op.result.type
     if source.type == result and tile_of(source).placement is not None:
@@ -79,7 +64,7 @@ def convert(op: ConvertOp) -> list[SSAValue | Operation] | None:
     return None if filled is None else [FillOp(filled.value, result)]
 
 
-def cast(op: CastOp) -> list[SSAValue | Operation] | None:
+def cast(op: CastOp) -> Simpler | None:
     """To the type that it has, and of a cast that lost nothing."""
     if op.source.type == op.result.type:
         return [op.source]
@@ -149,7 +134,7 @@ def is_exact(source: str, target: str) -> bool:
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def transpose(op: TransposeOp) -> list[SSAValue | Operation] | None:
+def transpose(op: TransposeOp) -> Simpler | None:
     """In the order as it is, of a transposition, of one value everywhere."""
     filled = of(op.source, FillOp)
     if filled is not None:
@@ -164,7 +149,7 @@ def transpose(op: TransposeOp) -> list[SSAValue | Operation] | None:
     return [TransposeOp(inner.source, [inner.order[dim] for dim in op.order])]
 
 
-def reshape(op: ReshapeOp) -> list[SSAValue | Operation] | None:
+def reshape(op: ReshapeOp) -> Simpler | None:
     """To the shape that it has, of a reshape, of one value everywhere."""
     filled = of(op.source, FillOp)
     if filled is not None:
@@ -179,7 +164,7 @@ def reshape(op: ReshapeOp) -> list[SSAValue | Operation] | None:
     return [ReshapeOp(inner.source, op.result.type)]
 
 
-def slice_(op: SliceTileOp) -> list[SSAValue | Operation] | None:
+def slice_(op: SliceTileOp) -> Simpler | None:
     """The whole, a part of a part, of one of two tiles behind each other, of one value."""
     filled = of(op.source, FillOp)
     if filled is not None:
@@ -207,7 +192,7 @@ def slice_(op: SliceTileOp) -> list[SSAValue | Operation] | None:
     return None
 
 
-def concat(op: ConcatenateOp) -> list[SSAValue | Operation] | None:
+def concat(op: ConcatenateOp) -> Simpler | None:
     """Of parts that stand behind each other in one tile; of one value everywhere."""
     filled, same = of(op.first, FillOp), of(op.second, FillOp)
     if filled is not None and same is not None and filled.value is same.value:
@@ -226,7 +211,7 @@ def concat(op: ConcatenateOp) -> list[SSAValue | Operation] | None:
     return [SliceTileOp(first.source, offsets, op.result.type, strides)]
 
 
-def split(op: SplitOp) -> list[SSAValue | Operation] | None:
+def split(op: SplitOp) -> Simpler | None:
     """Of what has been joined."""
     joined = of(op.source, JoinOp)
     if joined is None or not open_tiles(op, joined):
@@ -234,7 +219,7 @@ def split(op: SplitOp) -> list[SSAValue | Operation] | None:
     return [joined.first, joined.second]
 
 
-def join(op: JoinOp) -> list[SSAValue | Operation] | None:
+def join(op: JoinOp) -> Simpler | None:
     """Of the two that a tile has been split into."""
     parts = of(op.first, SplitOp)
     if parts is None or not open_tiles(op, parts):
@@ -244,21 +229,7 @@ def join(op: JoinOp) -> list[SSAValue | Operation] | None:
     return [parts.source]
 
 
-def broadcast(op: BroadcastOp) -> list[SSAValue | Operation] | None:
+def broadcast(op: BroadcastOp) -> Simpler | None:
     """Of one value everywhere."""
     filled = of(op.source, FillOp)
     return None if filled is None else [FillOp(filled.value, op.result.type)]
-
-
-PATTERNS: dict[str, tuple[RewritePattern, ...]] = {
-    "frag.broadcast": (Simplified(broadcast),),
-    "frag.cast": (Simplified(cast),),
-    "frag.concat": (Simplified(concat),),
-    "frag.convert": (Simplified(convert),),
-    "frag.join": (Simplified(join),),
-    "frag.reshape": (Simplified(reshape),),
-    "frag.slice": (Simplified(slice_),),
-    "frag.split": (Simplified(split),),
-    "frag.transpose": (Simplified(transpose),),
-}
-"""By the operation that they replace."""

@@ -124,8 +124,9 @@ class Program:
         self.add(f"frag.concat {one}, {other} dim {dim} : {type_}, {type_}", (whole, element))
 
     def like(self, shape: Shape, element: str) -> list[tuple[str, Shape, str]]:
-        """The tiles of a shape and type."""
-        return [tile for tile in self.tiles if tile[1:] == (shape, element)]
+        """The tiles of a shape and type: of the first ones, else any."""
+        alike = [tile for tile in self.tiles if tile[1:] == (shape, element)]
+        return [tile for tile in alike if tile in self.tiles[:3]] or alike
 
     def text(self, outputs: list[int]) -> str:
         """The function; tiles by their numbers, as f32, go to memory."""

@@ -29,6 +29,7 @@ from fragir.builder.rings import Ring
 from fragir.builder.slots import RingSlot
 from fragir.builder.values import Tile
 from fragir.dialects import catalogue, frag, ptx
+from fragir.dialects.definition import Canonical
 from fragir.dialects.interfaces import LAYOUTS, LOWERINGS, MEANINGS, WRITERS, Layouts
 from fragir.errors import FragirError
 from fragir.late_dialect import LateDialect, named, rows
@@ -157,6 +158,13 @@ HELPERS: dict[str, set[tuple[str, str]]] = {
         ("fragir.reference.scaled_sums", "scales_of"),
     },
 }
+
+
+def test_a_trait_has_a_function_in_its_row() -> None:
+    for row in (*catalogue.FRAG, *catalogue.PTX):
+        cls = named(row.cls)
+        assert cls.has_trait(Canonical) == bool(row.patterns), row.operation
+        assert not row.patterns or len(cls.get_trait(Canonical).get_patterns(cls)) == 1
 
 
 def test_words_are_methods_and_every_operation_that_python_makes_has_one() -> None:
