@@ -79,9 +79,7 @@ class Program:
                 left = [-(-(s - o) // t) for s, o, t in zip(shape, offsets, steps, strict=True)]
                 self.cut(number, offsets, [self.random.randint(1, most) for most in left], steps)
             case "concat":
-                other = self.random.choice(
-                    [t for t in self.tiles if t[1:] == (shape, element)][-2:]
-                )
+                other = self.random.choice(self.like(shape, element))
                 dim = self.random.randrange(len(shape))
                 new = tuple(size * (1 + (n == dim)) for n, size in enumerate(shape))
                 if prod(new) <= 256:
@@ -92,9 +90,7 @@ class Program:
                     part = (shape[:-1], element)
                     self.add(f"frag.split {name} : {type_}", part, part)
             case _:
-                other = self.random.choice(
-                    [t for t in self.tiles if t[1:] == (shape, element)][-2:]
-                )
+                other = self.random.choice(self.like(shape, element))
                 if len(shape) < 3 and prod(shape) <= 128:
                     text = f"frag.join {name}, {other[0]} : {type_}, {type_}"
                     self.add(text, ((*shape, 2), element))
