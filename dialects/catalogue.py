@@ -15,63 +15,63 @@ from fragir.late_dialect import Row, places, rows
 
 FRAG = rows(
     """
-operation          cls                         lowering            meaning               words
-frag.acquire       rings:AcquireOp             rings               rings                 ring.acquire
-frag.arrive        atomics:ArriveOp            arrival             arrival               k.arrive
-frag.assert        reporting:AssertOp          reporting:assert_   reporting:assert_     k.assert_
-frag.atomic        atomics:AtomicOp            atomics             atomics               k.atomic
-frag.await         in_flight:AwaitOp           awaiting:await_     awaiting:await_       ring.wait,flight.wait
-frag.barrier       memory:BarrierOp            memories            tiles:nothing         k.barrier
-frag.block_id      memory:BlockIdOp            scalars             tiles                 k.block_id
-frag.broadcast     reductions:BroadcastOp      reductions          reductions            t.broadcast,t.broadcast_to  patterns=canonical
-frag.cast          pointwise:CastOp            tiles               tiles:cast_tile       t.cast                      patterns=canonical
-frag.cluster_rank  kernels:ClusterRankOp       clusters:rank       clusters:rank         k.cluster_rank
-frag.commit        memory:CommitOp             copying             tiles:nothing         k.commit
-frag.concat        shapes:ConcatenateOp        shapes:rename       shapes                k.concatenate               patterns=canonical
-frag.convert       pointwise:ConvertOp         tiles               tiles                 k.convert                   patterns=canonical
-frag.coordinates   lanes:CoordinatesOp         lanes               -                     lane.coordinates            in_lanes=region
-frag.copy          memory:CopyOp               copying             tiles                 k.copy
-frag.fill          pointwise:FillOp            tiles               tiles                 k.fill
-frag.for_tiles     raster:ForTilesOp           -                   raster                k.for_tiles
-frag.gather        indexed:GatherOp            indexed             indexed               k.gather
-frag.grid_size     raster:GridSizeOp           raster              raster                k.grid_size
-frag.head          memory:HeadOp               heads               heads                 k.head
-frag.in_flight     in_flight:InFlightOp        in_flight           tiles                 k.in_flight
-frag.iota          generated:IotaOp            indexing            reductions            k.iota
-frag.join          shapes:JoinOp               shapes:rename       shapes                k.join                      patterns=canonical
-frag.lanes         lanes:LanesOp               lanes:region        lanes.region          k.lanes
-frag.launch        kernels:LaunchOp            -                   launches              -
-frag.load          tiles:LoadOp                memories            tiles:load_tile       k.load
-frag.map           pointwise:MapOp             tiles:map_          tiles:map_            k.map,k.select,k.exp
-frag.matmul        matmul:MatmulOp             -                   tiles                 k.matmul
-frag.mma           products:MmaOp              products            products              k.mma
-frag.mma_batched   products:MmaBatchedOp       -                   products              k.mma
-frag.mma_sparse    sparse:MmaSparseOp          sparse              products              k.mma_sparse
-frag.no_slot       rings:NoSlotOp              rings               rings                 ring.no_slot
-frag.part          rings:PartOp                rings:part_of       rings                 slot.parts
-frag.pass_turn     rings:PassTurnOp            turns               side_by_side          k.turn
-frag.pointer       lanes:PointerOp             lanes               -                     lane.pointer                in_lanes=memory
-frag.print         reporting:PrintOp           reporting:print_    reporting:print_      k.print
-frag.publish       rings:PublishOp             rings               rings                 slot.publish
-frag.random        generated:RandomOp          random              random                k.random
-frag.reduce        reductions:ReduceOp         reductions          reductions:reduction  t.sum,t.max,t.argmax
-frag.reduce_by     reductions:ReduceByOp       region_reductions   region_reductions     k.reduce
-frag.release       rings:ReleaseOp             rings               rings                 slot.release
-frag.reshape       shapes:ReshapeOp            shapes:rename       shapes                t.reshape                   patterns=canonical
-frag.ring          rings:RingOp                rings               rings                 k.ring
-frag.roles         roles:RolesOp               roles               side_by_side          k.role
-frag.scan          scan:ScanOp                 scans               scans                 t.cumsum,t.cummax
-frag.scatter       indexed:ScatterOp           indexed             indexed               k.scatter
-frag.slice         shapes:SliceTileOp          shapes:rename       shapes:slice_         t.__getitem__               patterns=canonical:slice_
-frag.split         shapes:SplitOp              shapes:rename       shapes                t.split                     patterns=canonical
-frag.store         tiles:StoreOp               memories            tiles:store_tile      k.store
-frag.take_turn     rings:TakeTurnOp            turns               side_by_side          k.turn
-frag.transpose     shapes:TransposeOp          shapes:rename       shapes                t.transpose                 patterns=canonical
-frag.undefined     in_flight:UndefinedOp       in_flight           tiles                 k.undefined
-frag.view          memory:ViewOp               memories            tiles                 k.view
-frag.wait          memory:WaitOp               copying             tiles:nothing         k.wait
-frag.wgmma         warpgroup_products:WgmmaOp  warpgroup_products  products              k.wgmma,k.wgmma_async
-frag.yield         pointwise:YieldOp           lanes:yield_        -                     -
+operation          cls                         lowering           meaning               words
+frag.acquire       rings:AcquireOp             rings              rings                 ring.acquire
+frag.arrive        atomics:ArriveOp            grids              grids                 k.arrive
+frag.assert        reporting:AssertOp          reporting:assert_  reporting:assert_     k.assert_
+frag.atomic        atomics:AtomicOp            indexed            indexed               k.atomic
+frag.await         in_flight:AwaitOp           in_flight:await_   rings:await_          ring.wait,flight.wait
+frag.barrier       memory:BarrierOp            memories           tiles:nothing         k.barrier
+frag.block_id      memory:BlockIdOp            scalars            tiles                 k.block_id
+frag.broadcast     reductions:BroadcastOp      reductions         reductions            t.broadcast,t.broadcast_to  patterns=canonical
+frag.cast          pointwise:CastOp            tiles              tiles:cast_tile       t.cast                      patterns=canonical
+frag.cluster_rank  kernels:ClusterRankOp       grids:rank         grids:rank            k.cluster_rank
+frag.commit        memory:CommitOp             copying            tiles:nothing         k.commit
+frag.concat        shapes:ConcatenateOp        shapes:rename      shapes                k.concatenate               patterns=canonical
+frag.convert       pointwise:ConvertOp         tiles              tiles                 k.convert                   patterns=canonical
+frag.coordinates   lanes:CoordinatesOp         lanes              -                     lane.coordinates            in_lanes=region
+frag.copy          memory:CopyOp               copying            tiles                 k.copy
+frag.fill          pointwise:FillOp            tiles              tiles                 k.fill
+frag.for_tiles     raster:ForTilesOp           -                  grids                 k.for_tiles
+frag.gather        indexed:GatherOp            indexed            indexed               k.gather
+frag.grid_size     raster:GridSizeOp           grids              grids                 k.grid_size
+frag.head          memory:HeadOp               memories           grids                 k.head
+frag.in_flight     in_flight:InFlightOp        in_flight          tiles                 k.in_flight
+frag.iota          generated:IotaOp            generated          reductions            k.iota
+frag.join          shapes:JoinOp               shapes:rename      shapes                k.join                      patterns=canonical
+frag.lanes         lanes:LanesOp               lanes:region       lanes.region          k.lanes
+frag.launch        kernels:LaunchOp            -                  calls                 -
+frag.load          tiles:LoadOp                memories           tiles:load_tile       k.load
+frag.map           pointwise:MapOp             tiles:map_         tiles:map_            k.map,k.select,k.exp
+frag.matmul        matmul:MatmulOp             -                  tiles                 k.matmul
+frag.mma           products:MmaOp              products           products              k.mma
+frag.mma_batched   products:MmaBatchedOp       -                  products              k.mma
+frag.mma_sparse    sparse:MmaSparseOp          products           products              k.mma_sparse
+frag.no_slot       rings:NoSlotOp              rings              rings                 ring.no_slot
+frag.part          rings:PartOp                rings:part_of      rings                 slot.parts
+frag.pass_turn     rings:PassTurnOp            roles              side_by_side          k.turn
+frag.pointer       lanes:PointerOp             lanes              -                     lane.pointer                in_lanes=memory
+frag.print         reporting:PrintOp           reporting:print_   reporting:print_      k.print
+frag.publish       rings:PublishOp             rings              rings                 slot.publish
+frag.random        generated:RandomOp          generated          random                k.random
+frag.reduce        reductions:ReduceOp         reductions         reductions:reduction  t.sum,t.max,t.argmax
+frag.reduce_by     reductions:ReduceByOp       reductions         reductions            k.reduce
+frag.release       rings:ReleaseOp             rings              rings                 slot.release
+frag.reshape       shapes:ReshapeOp            shapes:rename      shapes                t.reshape                   patterns=canonical
+frag.ring          rings:RingOp                rings              rings                 k.ring
+frag.roles         roles:RolesOp               roles              side_by_side          k.role
+frag.scan          scan:ScanOp                 reductions         reductions            t.cumsum,t.cummax
+frag.scatter       indexed:ScatterOp           indexed            indexed               k.scatter
+frag.slice         shapes:SliceTileOp          shapes:rename      shapes:slice_         t.__getitem__               patterns=canonical:slice_
+frag.split         shapes:SplitOp              shapes:rename      shapes                t.split                     patterns=canonical
+frag.store         tiles:StoreOp               memories           tiles:store_tile      k.store
+frag.take_turn     rings:TakeTurnOp            roles              side_by_side          k.turn
+frag.transpose     shapes:TransposeOp          shapes:rename      shapes                t.transpose                 patterns=canonical
+frag.undefined     in_flight:UndefinedOp       in_flight          tiles                 k.undefined
+frag.view          memory:ViewOp               memories           tiles                 k.view
+frag.wait          memory:WaitOp               copying            tiles:nothing         k.wait
+frag.wgmma         warpgroup_products:WgmmaOp  products           products              k.wgmma,k.wgmma_async
+frag.yield         pointwise:YieldOp           lanes:yield_       -                     -
 """,
     "fragir.dialects.frag",
     in_rooms=True,
@@ -175,10 +175,10 @@ types      GLOBAL NO_UNROLL SHARED Space bits length register_bits registers sca
 _BRANCHES = rows(
     """
 operation      lowering        meaning         in_lanes        writer          layouts
-scf.condition  loops           -               -               loops           -
+scf.condition  control         -               -               loops           -
 scf.for        control:loop    control:loop    control:loop    control:loop    control:ForLayouts
 scf.if         control:branch  control:branch  control:branch  control:branch  control:IfLayouts
-scf.while      loops:while_    control:while_  control:while_  loops:while_    control:WhileLayouts
+scf.while      control:while_  control:while_  control:while_  loops:while_    control:WhileLayouts
 scf.yield      control:yield_  -               -               control:yield_  -
 """,
     "fragir.dialects",
@@ -202,10 +202,10 @@ cf.br             -                -                         -                  
 cf.cond_br        -                -                         -                     foreign:conditional_branch
 func.call         -                calls                     -                     -
 func.return       scalars:end      buffers:returned          -                     values:end
-vector.broadcast  vectors          -                         vectors               -
-vector.extract    vectors          -                         vectors               -
-vector.insert     vectors          -                         vectors               -
-vector.shuffle    vectors          -                         vectors               -
+vector.broadcast  scalars          -                         vectors               -
+vector.extract    scalars          -                         vectors               -
+vector.insert     scalars          -                         vectors               -
+vector.shuffle    scalars          -                         vectors               -
 """,
     "fragir.dialects",
     in_rooms=True,
@@ -213,19 +213,19 @@ vector.shuffle    vectors          -                         vectors            
 
 _MEMORIES = rows(
     """
-operation                cls                 lowering             meaning           in_lanes
-memref.alloc             -                   memories             buffers           -
-memref.alloca            -                   -                    buffers:alloc     -
-memref.cast              readers:CastReader  views                buffers:same      -
-memref.collapse_shape    -                   memories:collapse    buffers:collapse  -
-memref.copy              readers:CopyReader  -                    buffers           -
-memref.dealloc           -                   memories             buffers:nothing   -
-memref.dim               -                   memories             buffers           -
-memref.expand_shape      -                   memories:expand      buffers:expand    -
-memref.load              -                   indexed:load_scalar  buffers           memory:load_number
-memref.reinterpret_cast  -                   views:reinterpret    -                 -
-memref.store             -                   -                    buffers           -
-memref.subview           -                   views                buffers           -
+operation                cls                 lowering              meaning           in_lanes
+memref.alloc             -                   memories              buffers           -
+memref.alloca            -                   -                     buffers:alloc     -
+memref.cast              readers:CastReader  memories              buffers:same      -
+memref.collapse_shape    -                   memories:collapse     buffers:collapse  -
+memref.copy              readers:CopyReader  -                     buffers           -
+memref.dealloc           -                   memories              buffers:nothing   -
+memref.dim               -                   memories              buffers           -
+memref.expand_shape      -                   memories:expand       buffers:expand    -
+memref.load              -                   indexed:load_scalar   buffers           memory:load_number
+memref.reinterpret_cast  -                   memories:reinterpret  -                 -
+memref.store             -                   -                     buffers           -
+memref.subview           -                   memories              buffers           -
 """,
     "fragir.dialects.memories",
     in_rooms=True,

@@ -137,7 +137,7 @@ class ScanOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         return self.source, names
 
 
-def most_roundings(count: int) -> int:
+def most_roundings_of_scan(count: int) -> int:
     """How many operations an element goes through at most on its way to the last of so many.
 
     Up through the sums of blocks and down through what comes before blocks: at every digit, of

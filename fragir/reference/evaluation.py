@@ -96,7 +96,7 @@ def outputs(function: func.FuncOp) -> list[int]:
 
 def _written(op: Operation) -> Sequence[SSAValue]:
     if op.name == "frag.launch":
-        from fragir.reference.launches import kernel_of  # few programs need it
+        from fragir.reference.calls import kernel_of  # few programs need it
 
         return [op.operands[number] for number in outputs(kernel_of(op))]
     if isinstance(op, func.CallOp):

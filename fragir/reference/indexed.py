@@ -1,8 +1,9 @@
-"""The meaning of gather and scatter: elements at places that tiles of indices say."""
+"""Memory by tiles of indices, and atomics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,14 @@ import numpy as np
 from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed
 from fragir.errors import FragirError
-from fragir.reference.bounded import Bounded, bounded
-from fragir.reference.formats import Array
-from fragir.reference.memory import BoundedMemory
+from fragir.reference.bounded import UNIT, Bounded, bounded
+from fragir.reference.element_types import type_name
+from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
+from fragir.reference.memory import BoundedMemory, Window, unwritten
+from fragir.reference.reductions import half_unit, lowest_bits
 from fragir.reference.run import Run
+
+# --- gather and scatter ---------------------------------------------------------------------------
 
 
 class Places(NamedTuple):
@@ -115,4 +120,137 @@ def _all_nan(at: Array, x: Bounded, value: Array) -> Array:
     """Where every element that is written is NaN."""
     found = np.ones(value.shape, bool)
     np.logical_and.at(found, at, np.isnan(x.value))
+    return found
+
+
+# --- atomics --------------------------------------------------------------------------------------
+
+_INTEGER: dict[str, Any] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def atomic(run: Run, op: frag.AtomicOp) -> None:
+    memory, kind, element = run.memory(op.memory), op.kind.data, type_name(op.tile.type)
+    flat, kept = places(run, op)
+    x = run[op.tile]
+    at, values = flat[kept], Bounded(x.value[kept], x.bound[kept])
+    if kind in ("exch", "cas"):
+        write_one(memory, at, values, old=kind == "cas")
+    elif element in INTEGERS:
+        change_integers(memory, at, values, kind, element)
+    else:
+        add_floats(run, memory, at, values, flushes=not frag.is_shared(op.memory.type))
+    if op.old is not None:
+        # others may have come before
+        run[op.old] = unwritten(frag.tile_of(op.old).shape, element).content
+
+
+def add_tile(run: Run, memory: BoundedMemory, indices: Sequence[int], x: Bounded) -> None:
+    """Adds a tile at these indices in any order; what lies outside is dropped."""
+    window = Window.of(memory, indices, x.value.shape, True, "add")
+    if window.is_empty:
+        return
+    numbers = np.arange(memory.value.size).reshape(memory.value.shape)
+    at = numbers[(*window.leading, *window.inside)].reshape(-1)
+    part = Bounded(x.value[window.part].reshape(-1), x.bound[window.part].reshape(-1))
+    if memory.element in INTEGERS:
+        change_integers(memory, at, part, "add", memory.element)
+    else:
+        add_floats(run, memory, at, part, flushes=True)
+
+
+def add_floats(run: Run, memory: BoundedMemory, at: Array, x: Bounded, *, flushes: bool) -> None:
+    """Adds in any order; in global memory (`flushes`) sums of f32 have no subnormal numbers."""
+    form = FLOATS[memory.element]
+    _sums(run, memory).add(at, x, form, flushes and form.name == "f32")
+
+
+def change_integers(memory: BoundedMemory, at: Array, x: Bounded, kind: str, element: str) -> None:
+    """What integers are changed to does not depend on the order."""
+    value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)
+    form = INTEGERS[element]
+    value[at] = form.wrapped(value[at])
+    new = form.wrapped(x.value)
+    change = _INTEGER[kind]
+    low, high = (value.astype(np.float64) + sign * bound for sign in (-1, 1))
+    change.at(value, at, new)
+    value[at] = form.wrapped(value[at])
+    if kind in ("max", "min"):  # of the ends of intervals
+        change.at(low, at, new - x.bound)
+        change.at(high, at, new + x.bound)
+        bound[at] = np.maximum(high[at] - value[at], value[at] - low[at])
+        return
+    uncertain = bound > 0
+    np.logical_or.at(uncertain, at, x.bound > 0)
+    bound[at] = np.where(uncertain[at], np.inf, 0.0)
+
+
+@dataclass
+class Sums:
+    """What floats in memory are sums of, so far: blocks may have added them in another order.
+
+    A partial sum in another order is of other terms than one here, and larger; so each rounding
+    counts with the magnitude of all terms.
+    """
+
+    value: Floats
+    bound: Floats
+    """What lay in memory after the last addition; where it is something else, sums begin anew."""
+    terms: Array
+    """How many were added."""
+    magnitude: Floats
+    """How large all together may be."""
+    given: Floats
+    """The sum of the terms' bounds."""
+    step: Floats
+    """What divides all terms, a power of two."""
+    cells: tuple[Array, Floats]
+    """The memory itself."""
+
+    def add(self, at: Array, x: Bounded, form: FloatFormat, flushes: bool) -> None:
+        """Adds elements to the sums at these places."""
+        value, bound = self.cells
+        fresh = (self.value != value) | (self.bound != bound)
+        self.terms[fresh] = 0
+        self.magnitude[fresh] = np.abs(value[fresh]) + bound[fresh]
+        self.given[fresh] = bound[fresh]
+        self.step[fresh] = lowest_bits(value[fresh])
+        np.add.at(self.terms, at, 1)
+        np.add.at(self.magnitude, at, np.abs(x.value) + x.bound)
+        np.add.at(self.given, at, x.bound)
+        np.minimum.at(self.step, at, lowest_bits(x.value))
+        np.add.at(value, at, x.value)
+        n, unit = self.terms[at], half_unit(form)
+        growth = np.expm1(n * np.log1p(unit)) + n * UNIT
+        error = self.given[at] + growth * self.magnitude[at] + n * form.smallest
+        if flushes:  # subnormal operands and results become zero (section 9.7.13.12)
+            error = error + (2 * n + 1) * 2.0**form.lowest
+        few = self.magnitude[at] <= self.step[at] / unit / 2
+        least = 2.0**form.lowest if flushes else 0.0
+        exact = few & (self.given[at] == 0) & (self.step[at] >= least)
+        error = np.where(exact, 0.0, error)
+        error = np.where(self.magnitude[at] * (1 + n * unit) >= overflow(form), np.inf, error)
+        bound[at] = bounded(value[at], error).bound
+        value[at] = np.where(np.isfinite(value[at]), value[at], 0.0)
+        self.value, self.bound = value.copy(), bound.copy()
+
+
+def _sums(run: Run, memory: BoundedMemory) -> Sums:
+    """The sums of a memory; kept as long as the run."""
+    place = memory.value.__array_interface__["data"][0], memory.value.size
+    known: dict[Any, Sums] = run.kept.setdefault("atomics", {})
+    found = known.get(place)
+    if found is None:
+        value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)
+        none = np.full(value.shape, np.nan)  # equal to nothing
+        zeros = np.zeros(value.shape)
+        found = known[place] = Sums(
+            none, none, zeros.astype(np.int64), zeros, zeros.copy(), zeros.copy(), (value, bound)
+        )
     return found

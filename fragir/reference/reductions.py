@@ -2,21 +2,31 @@
 
 What is added up to a place of a scan is added like what a reduction adds, so sums and products take
 a `Fold`: all along the first dimension at once, or all up to each place of it.
+
+Reductions by a region:
+A region is associative but for rounding, so that without rounding every order gives the same. It is
+evaluated along several trees as flat as the one that runs, where every result of arithmetic has a
+bound, unless it has few bits (`bounded.any_order`): each tree's value is as near to the unrounded
+one as its bound says. What runs is another such tree, so it may be as far again. What every tree
+gives exactly is exact: places, the largest, sums of small integers. What is not covered are terms
+that cancel exactly in all these trees, but are rounded in the one that runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings
+from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings, neutral
+from fragir.dialects.frag.scan import most_roundings_of_scan
 from fragir.dialects.frag.types import tile_of
 from fragir.reference import elementwise, integers
-from fragir.reference.bounded import UNIT, Bounded, bounded, exactly
+from fragir.reference.bounded import UNIT, Bounded, any_order, apart, bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
 from fragir.reference.run import Run
@@ -231,3 +241,118 @@ def place(x: Bounded, *, largest: bool, unsigned: bool = False) -> Bounded:
     most = np.where(rival, numbers, -1).max(0)
     spread = np.maximum(best - least, most - best).astype(np.float64)
     return Bounded(best, np.where(sure, 0.0, spread))
+
+
+# --- reductions by a region -----------------------------------------------------------------------
+
+Items = list[Bounded]
+"""Of every tile, elements along the first dimension."""
+Pairing = Callable[[Array], tuple[Array, Array, Array]]
+"""Which elements of a level are combined with which, and which are left."""
+
+
+def reduce_by(run: Run, op: frag.ReduceByOp) -> None:
+    items = [
+        Bounded(*(np.moveaxis(array, op.along, 0) for array in (x.value, x.bound)))
+        for x in (run[tile] for tile in op.tiles)
+    ]
+    count = len(items[0].value)
+    if count > 1:
+        with any_order():
+            trees = [_tree(run, op, items, pairs) for pairs in (_neighbours, _halves, _turned)]
+    else:
+        trees = [items]
+    # the tree that runs has at most so many levels for each of these
+    levels = most_roundings(count)
+    more = levels / (levels - 1) if levels > 1 else 1.0
+    for number, result in enumerate(op.reduced):
+        found = [Bounded(tree[number].value[0], tree[number].bound[0]) for tree in trees]
+        run[result] = _together(found, more)
+
+
+def _together(found: Sequence[Bounded], more: float) -> Bounded:
+    """The first tree's value, and how far another tree may be from it."""
+    first = found[0]
+    away: Floats = np.zeros(first.value.shape)
+    for x in found:
+        away = np.maximum(away, apart(x.value, first.value) + x.bound * more)
+    bound = np.where(away > 0, away + first.bound, 0.0)
+    return bounded(first.value, bound)
+
+
+def _tree(run: Run, op: frag.ReduceByOp, items: Items, pairing: Pairing) -> Items:
+    while len(items[0].value) > 1:
+        first, second, rest = pairing(np.arange(len(items[0].value)))
+        arguments = [Bounded(x.value[at], x.bound[at]) for at in (first, second) for x in items]
+        shape = arguments[0].value.shape
+        combined = run.region(op.body.block, arguments, shape)
+        items = [
+            Bounded(
+                np.concatenate([y.value, x.value[rest]]), np.concatenate([y.bound, x.bound[rest]])
+            )
+            for x, y in zip(items, combined, strict=True)
+        ]
+    return items
+
+
+def _neighbours(places: Array) -> tuple[Array, Array, Array]:
+    even = len(places) // 2 * 2
+    return places[:even:2], places[1:even:2], places[even:]
+
+
+def _halves(places: Array) -> tuple[Array, Array, Array]:
+    half = len(places) // 2
+    return places[:half], places[half : 2 * half], places[2 * half :]
+
+
+def _turned(places: Array) -> tuple[Array, Array, Array]:
+    """Neighbours from the last on, the later one first."""
+    return _neighbours(places[::-1])
+
+
+# --- scans ----------------------------------------------------------------------------------------
+
+
+def scan(run: Run, op: frag.ScanOp) -> None:
+    x, along = run[op.source], op.along
+    kind, element = op.kind.data, type_name(tile_of(op.source).element_type)
+    value, bound = (np.moveaxis(array, along, 0) for array in (x.value, x.bound))
+    if op.reverse is not None:
+        value, bound = value[::-1], bound[::-1]
+    found = _up_to(Bounded(value, bound), kind, element)
+    value, bound = found.value, found.bound
+    if op.exclusive is not None:
+        first = np.full_like(value[:1], _neutral(kind, element))
+        value = np.concatenate([first, value[:-1]])
+        bound = np.concatenate([np.zeros_like(bound[:1]), bound[:-1]])
+    if op.reverse is not None:
+        value, bound = value[::-1], bound[::-1]
+    run[op.result] = Bounded(np.moveaxis(value, 0, along), np.moveaxis(bound, 0, along))
+
+
+def _neutral(kind: str, element: str) -> Array:
+    """What the first place of an exclusive scan becomes."""
+    number = np.asarray(neutral(kind, element))
+    return INTEGERS[element].wrapped(number) if element in INTEGERS else number
+
+
+def _up_to(x: Bounded, kind: str, element: str) -> Bounded:
+    """What all up to each place of the first dimension give."""
+    if element in FLOATS and kind in ("add", "mul"):
+        return (total if kind == "add" else product)(x, FLOATS[element], _every(x))
+    if element == PREDICATE:
+        return logic(x, kind, _every(x))
+    found = list(accumulate(rows_of(x), of_two(kind, element)))
+    return Bounded(np.stack([y.value for y in found]), np.stack([y.bound for y in found]))
+
+
+def _every(x: Bounded) -> Fold:
+    """All up to each place, as trees of as many levels as `frag.scan` promises."""
+    count = len(x.value)
+    numbers = np.arange(count).reshape(-1, *(1 for _ in x.value.shape[1:]))
+    roundings = np.minimum(numbers, most_roundings_of_scan(count))
+    return Fold(_up_to_each, numbers + 1, roundings)
+
+
+def _up_to_each(function: np.ufunc, x: Array) -> Array:
+    return function.accumulate(x, axis=0)

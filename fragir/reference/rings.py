@@ -150,3 +150,13 @@ def _slot(run: Run, value: SSAValue) -> HeldSlot:
 
 def _name(ring: SSAValue) -> str:
     return f"%{ring.name_hint}" if ring.name_hint else "the ring"
+
+
+# --- waiting for a slot or a tile -----------------------------------------------------------------
+
+
+def await_(run: Run, op: frag.AwaitOp) -> None:
+    if frag.held_tile(op.source.type) is not None:
+        run[op.result] = run[op.source]  # it is what it will be: nobody could ask before
+    else:
+        await_slot(run, op)

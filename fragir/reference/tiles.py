@@ -79,7 +79,7 @@ def _copy_tensor(run: Run, op: frag.CopyOp) -> None:
         matrix = target.at(second)
         matrix.write(load(source, first, matrix.value.shape, True, op.name))
     elif op.add is not None:
-        from fragir.reference.atomics import add_tile  # few programs need it
+        from fragir.reference.indexed import add_tile  # few programs need it
 
         add_tile(run, target, second, source.at(first).content)
     else:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fragir
 from fragir.dialects.frag.reductions import neutral
-from fragir.dialects.frag.scan import most_roundings
+from fragir.dialects.frag.scan import most_roundings_of_scan
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.scanning import runs
@@ -172,7 +172,7 @@ def test_levels_of_a_tree(count: int) -> None:
     operations = 0
     found = prefixes([(i, i, 0) for i in range(count)], combine)
     assert [(x[0], x[1]) for x in found] == [(0, i) for i in range(count)]
-    assert max(x[2] for x in found) <= most_roundings(count)
+    assert max(x[2] for x in found) <= most_roundings_of_scan(count)
     assert found[-1][2] == ceil(log2(count))
     # one more operation adds what is before all of them
     assert max((x[2] for x in found[:-1]), default=-1) + 1 <= 2 * log2(count)

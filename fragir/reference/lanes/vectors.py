@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from xdsl.dialects import vector
 
-from fragir.passes.lowering.operations.vectors import position
+from fragir.passes.lowering.operations.scalars import position
 from fragir.reference.bounded import Bounded
 from fragir.reference.lanes.registers import repeat
 from fragir.reference.lanes.threads import BlockThreads

@@ -1,8 +1,9 @@
-"""Memory: shapes and views of it, tiles in and out, barriers."""
+"""Memory as lanes have it: allocations, views, loads and stores of tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -11,6 +12,7 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.memory_types import collapsed_type
 from fragir.dialects.narrow import memref_type
+from fragir.dialects.slices import kept_dims, mixed
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.limits import allocate
@@ -20,6 +22,7 @@ from fragir.passes.lowering.counts import note_count
 from fragir.passes.lowering.distances import Distance, Stride, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
+    LaneMemory,
     MemoryPlace,
     shared_address,
     shared_bytes,
@@ -28,7 +31,9 @@ from fragir.passes.lowering.memory import (
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.strides import low
+from fragir.passes.lowering.strides import divisor, low
+
+# --- memory ---------------------------------------------------------------------------------------
 
 # --- shapes and views -----------------------------------------------------------------------------
 
@@ -194,3 +199,73 @@ def barrier(lanes: Lanes, op: frag.BarrierOp) -> None:
         # (PTX ISA 9.2, section 9.7.15.3)
         state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
     state.wait_for_all()
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+
+def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
+    """A part of memory: a pointer to its first element, its sizes, strides times its steps."""
+    memory, values = lanes.memory(op.source), lanes.state.values
+    offsets, sizes, steps = (
+        [entry if isinstance(entry, int) else values[entry] for entry in mixed(static, given)]
+        for static, given in (
+            (op.static_offsets, op.offsets),
+            (op.static_sizes, op.sizes),
+            (op.static_strides, op.strides),
+        )
+    )
+    declared = mixed(op.static_sizes, op.sizes)
+    kept = kept_dims(declared, memref_type(op.result.type).get_shape(), op.name)
+    begun = _moved(lanes, memory, list(zip(offsets, memory.strides, strict=True)))
+    strides = [times(x, y) for x, y in zip(memory.strides, steps, strict=True)]
+    lanes.state.memories[op.result] = begun._replace(
+        shape=tuple(sizes[dim] for dim in kept), strides=tuple(strides[dim] for dim in kept)
+    )
+
+
+def reinterpret(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
+    """The same memory with sizes and strides of its own, from an element on."""
+    memory, values = lanes.memory(op.source), lanes.state.values
+    offsets, sizes, strides = (
+        tuple(entry if isinstance(entry, int) else values[entry] for entry in mixed(static, given))
+        for static, given in (
+            (op.static_offsets, op.offsets),
+            (op.static_sizes, op.sizes),
+            (op.static_strides, op.strides),
+        )
+    )
+    begun = _moved(lanes, memory, [(offset, 1) for offset in offsets])
+    lanes.state.memories[op.result] = begun._replace(shape=sizes, strides=strides)
+
+
+def cast(lanes: Lanes, op: memref.CastOp) -> None:
+    """The same memory; sizes and strides that the new type states are known from here on."""
+    memory, type_ = lanes.memory(op.source), memref_type(op.dest.type)
+    shape = type_.get_shape()
+    if len(shape) != len(memory.shape):
+        raise FragirError(f"{op.name} of {op.source.type} to {type_} changes the rank")
+    known = [n if n >= 0 else old for n, old in zip(shape, memory.shape, strict=True)]
+    lanes.state.memories[op.dest] = memory._replace(shape=tuple(known))
+
+
+def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Stride]]) -> LaneMemory:
+    """Memory that begins later, by steps of some strides, in elements."""
+    ar = lanes.state.ar
+    if memory.layout is not None or memory.bits < 8:
+        what = "shared memory" if memory.layout is not None else "elements of less than a byte"
+        raise FragirError(f"no part of {what} is taken as a view", hint="load a tile of it")
+    pointer, aligned, more = memory.pointer, memory.aligned, 0
+    for index, stride in steps:
+        pointer, known = ar.offset(pointer, index, memory.size, stride)
+        more += known
+        aligned = gcd(aligned, ar.divisor(index) * divisor(ar, stride) * memory.size)
+    return memory._replace(pointer=ar.moved(pointer, more), aligned=aligned)
+
+
+# --- the first rows -------------------------------------------------------------------------------
+
+
+def head(lanes: Lanes, op: frag.HeadOp) -> None:
+    state, memory = lanes.state, lanes.memory(op.memory)
+    state.memories[op.result] = memory._replace(shape=(state.values[op.end], *memory.shape[1:]))

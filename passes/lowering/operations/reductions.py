@@ -1,4 +1,4 @@
-"""Tiles that lose a dimension, and tiles that gain one."""
+"""Tiles that lose a dimension, by words or a region, that gain one, and scans along one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.reductions import PLACES, reduced_layout
 from fragir.dialects.frag.types import tile_of
-from fragir.passes.lowering.combining import Combining
+from fragir.passes.lowering.combining import Combining, RegionCombining
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.reduction import Reduction
+from fragir.passes.lowering.scan import Scan
+
+# --- reductions and repetition --------------------------------------------------------------------
 
 
 def reduce(lanes: Lanes, op: frag.ReduceOp) -> None:
@@ -43,3 +46,20 @@ def broadcast(lanes: Lanes, op: frag.BroadcastOp) -> None:
     held = dict(zip(lanes.points_of(wanted), elements, strict=True))
     places = (point[: op.dim] + point[op.dim + 1 :] for point in lanes.points(op.result))
     lanes.bind(op.result, [held[place] for place in places])
+
+
+# --- reductions by a region -----------------------------------------------------------------------
+
+
+def reduce_by(lanes: Lanes, op: frag.ReduceByOp) -> None:
+    combining = RegionCombining(lanes, op.body.block)
+    found = Reduction(lanes, op.tiles, op.along, combining).run()
+    for tile, result, values in zip(op.tiles, op.reduced, found, strict=True):
+        bind_reduced(lanes, tile, op.along, result, values)
+
+
+# --- scans ----------------------------------------------------------------------------------------
+
+
+def scan(lanes: Lanes, op: frag.ScanOp) -> None:
+    lanes.bind(op.result, Scan(lanes, op).run())

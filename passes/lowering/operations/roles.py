@@ -20,6 +20,8 @@ from fragir.passes.lowering.role_registers import MOVE, RESIDENT, at_launch, pla
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.team import Team, role_team
 from fragir.passes.lowering.turns import TURNS, open_turns, role_turns
+from fragir.passes.lowering.turns import pass_turn as pass_turn
+from fragir.passes.lowering.turns import take_turn as take_turn
 
 WARP = 32
 

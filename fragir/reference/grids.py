@@ -1,4 +1,4 @@
-"""The meaning of loops over tiles: each block its share."""
+"""Grids: loops over tiles that blocks share out, clusters, blocks that come last, first rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 
 from fragir.dialects import frag
+from fragir.dialects.frag.kernels import cluster_of
 from fragir.dialects.frag.raster import Along
 from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
+from fragir.reference.memory import BoundedMemory
 from fragir.reference.run import Run
 from fragir.scheduling.orders import tile_order
+
+# --- loops over tiles -----------------------------------------------------------------------------
 
 
 def for_tiles(run: Run, op: frag.ForTilesOp) -> None:
@@ -112,3 +117,41 @@ def _parts(
             block - before,
             last - before + 1,
         )
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def rank(run: Run, op: frag.ClusterRankOp) -> None:
+    function = op.parent_op()
+    while function is not None and not isinstance(function, FuncOp):
+        function = function.parent_op()
+    sizes = (1, 1, 1) if function is None else cluster_of(function)
+    x, y, z = (at % size for at, size in zip(run.block_id, sizes, strict=True))
+    run[op.result] = exactly(np.int64(x + sizes[0] * (y + sizes[1] * z)))
+
+
+# --- blocks that have come ------------------------------------------------------------------------
+
+
+def arrive(run: Run, op: frag.ArriveOp) -> None:
+    """One block comes after the other."""
+    (parts,) = run.numbers([op.parts])
+    memory, place = run.memory(op.memory), tuple(run.numbers(op.all_indices()))
+    count = memory.at(place)
+    if count.bound.any():
+        raise FragirError("how many blocks have arrived is not known here")
+    there = int(count.value) + 1
+    memory.value[place] = 0 if there == parts else there
+    run[op.is_last] = exactly(np.bool_(there == parts))
+
+
+# --- the first rows -------------------------------------------------------------------------------
+
+
+def head(run: Run, op: frag.HeadOp) -> None:
+    memory = run.memory(op.memory)
+    (end,) = run.numbers([op.end])
+    if not 0 <= end <= len(memory.value):
+        raise FragirError(f"frag.head to {end} of {len(memory.value)} rows")
+    run[op.result] = BoundedMemory(memory.value[:end], memory.bound[:end], memory.element)

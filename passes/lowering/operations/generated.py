@@ -1,4 +1,4 @@
-"""Random bits: the rounds of Philox on every fragment of a counter."""
+"""Tiles that are made of no other: places of elements, and random numbers (Philox 4x32-10)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.generated import PHILOX, WORDS
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def iota(lanes: Lanes, op: frag.IotaOp) -> None:
+    lanes.bind(op.tile, lanes.places(op.tile.type, op.along))
+
+
+# --- random numbers -------------------------------------------------------------------------------
 
 Word: TypeAlias = SSAValue | None
 """A vector of words, None for zeros."""

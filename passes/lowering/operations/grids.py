@@ -1,8 +1,4 @@
-"""Blocks that are counted: one thread of each adds one, all of them hear of it.
-
-The threads of a block meet; then one of them releases what all wrote, counts and acquires what the
-others released (causality order is transitive through the barrier: PTX ISA 9.2, section 8.9.5).
-"""
+"""What blocks of a grid know of it and of each other: its size, places in clusters, who is last."""
 
 from __future__ import annotations
 
@@ -14,6 +10,26 @@ from fragir.passes.lowering.engine import statement
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import MemoryPlace, address
 from fragir.passes.lowering.positions import NOWHERE
+
+# --- the grid -------------------------------------------------------------------------------------
+
+
+def grid_size(lanes: Lanes, op: frag.GridSizeOp) -> None:
+    state = lanes.state
+    register = f"nctaid.{op.dimension.data.value}"
+    state.values[op.result] = state.hardware.special(register, op.result.name_hint or "blocks")
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def rank(lanes: Lanes, op: frag.ClusterRankOp) -> None:
+    state = lanes.state
+    alone = state.cluster == (1, 1, 1)
+    state.values[op.result] = 0 if alone else state.hardware.special("cluster_ctarank", "rank")
+
+
+# --- blocks that have come ------------------------------------------------------------------------
 
 
 def arrive(lanes: Lanes, op: frag.ArriveOp) -> None:
