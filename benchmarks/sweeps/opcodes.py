@@ -21,11 +21,11 @@ from typing import Any
 
 from benchmarks.sweeps import statements
 from fragir.emulator import run as emulate
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.numbers.types import DTYPES
-from fragir.emulator.program.syntax import SPACES, TYPES, Line
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError
+from fragir.ptx.opcodes.syntax import SPACES, TYPES, Line
+from fragir.ptx.opcodes.table import OPCODES
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from fragir.toolchain.find import PTXAS, execute, find
 

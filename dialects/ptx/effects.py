@@ -11,8 +11,8 @@ from enum import Enum
 from functools import lru_cache
 
 from fragir.dialects.ptx.statement import Statement, read
-from fragir.emulator.launch.legality import found
-from fragir.emulator.program.opcode import Opcode
+from fragir.ptx.opcodes.row import Opcode
+from fragir.ptx.opcodes.table import found
 
 
 class Effect(Enum):

@@ -139,7 +139,7 @@ class InstructionOp(QuickOperation):
             raise FragirError(f"the statement does not name ${min(unnamed)}")
 
     def _check_before(self, statement: Statement) -> None:
-        from fragir.emulator.launch.legality import found
+        from fragir.ptx.opcodes.table import found
 
         if self.predicate is not None and self.inverse is not None:
             raise FragirError("it has one guard", hint="combine them with arith.andi")
@@ -151,7 +151,9 @@ class InstructionOp(QuickOperation):
 
     def _check_table(self, statement: Statement) -> None:
         from fragir.dialects.ptx.symbols import around, names_for
-        from fragir.emulator.launch.legality import NOT_EMULATED, found, problem
+        from fragir.emulator.launch.legality import problem
+        from fragir.ptx.opcodes.row import NOT_EMULATED
+        from fragir.ptx.opcodes.table import found
 
         row = found(statement.instruction)
         ends = "" if row.opcode is None else row.opcode.ends

@@ -139,8 +139,8 @@ def of(instruction: tree.Instruction) -> Statement:
 
 def writes(instruction: tree.Instruction) -> bool:
     """Whether the first operand of an instruction is its result."""
-    from fragir.emulator.launch.legality import found
     from fragir.ptx import tree
+    from fragir.ptx.opcodes.table import found
 
     if not instruction.operands or isinstance(instruction.operands[0], tree.Address):
         return False

@@ -9,9 +9,9 @@ from functools import lru_cache
 from xdsl.ir import Operation
 
 from fragir.dialects.ptx.foreign import FunctionOp, TextOp, function_of, items_of
-from fragir.emulator.launch.legality import Names
 from fragir.errors import FragirError
 from fragir.ptx import tree
+from fragir.ptx.opcodes.table import Names
 from fragir.ptx.writer import write_node
 
 _PREDEFINED = ("WARP_SZ",)

@@ -80,7 +80,7 @@ def _value(trace: Trace, operand: object) -> SSAValue:
 
 def _result(opcode: str, operands: Sequence[object]) -> list[Attribute]:
     """What an opcode gives, as far as its words tell."""
-    from fragir.emulator.launch.legality import found
+    from fragir.ptx.opcodes.table import found
 
     places = ["[$0]" if isinstance(operand, LanePointer) else "$0" for operand in operands]
     try:

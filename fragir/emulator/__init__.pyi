@@ -8,7 +8,7 @@ from .launch.streams import Stream as Stream
 from .machine.tensor_map import TensorMap as TensorMap
 from .machine.tensor_map_fields import Im2col as Im2col
 from .program.failure import CheckFailure as CheckFailure
-from .program.opcode import Opcode as Opcode
+from .program.program import Opcode as Opcode
 from .report import KINDS as KINDS
 from .report import EmulationError as EmulationError
 from .report import Finding as Finding

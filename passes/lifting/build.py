@@ -28,12 +28,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.ptx.statement import writes
-from fragir.emulator.launch.legality import found as row_of
 from fragir.passes.lifting.blocks import Piece, pieces, predecessors
 from fragir.passes.lifting.dominance import dominators, frontiers, meetings, order
 from fragir.passes.lifting.liveness import live
 from fragir.passes.lifting.scopes import Flat, flat, refusal
 from fragir.ptx import tree
+from fragir.ptx.opcodes.table import found as row_of
 from fragir.ptx.visit import transform, walk
 from fragir.ptx.writer import write_node
 

@@ -28,7 +28,7 @@ from typing import Any
 from fragir import isa
 from fragir.cli.main import main
 from fragir.cli.opt import main as opt
-from fragir.emulator.instructions.table import OPCODES
+from fragir.ptx.opcodes.table import OPCODES
 from fragir.toolchain import driver
 
 ROOT = Path(__file__).resolve().parents[2]

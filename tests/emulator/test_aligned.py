@@ -7,7 +7,7 @@ import pytest
 
 from fragir.emulator import EmulationError, run
 from fragir.emulator.checks.sentences import quote
-from fragir.emulator.instructions.table import OPCODES
+from fragir.ptx.opcodes.table import OPCODES
 
 HEAD = """.version 8.6
 .target sm_90a

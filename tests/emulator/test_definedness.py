@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fragir.emulator import run
 from fragir.emulator.checks.definedness.spreading import logic, spread
-from fragir.emulator.program.opcode import LOGIC
+from fragir.ptx.opcodes.row import LOGIC
 
 from .faults import Fault, faults
 

@@ -7,9 +7,9 @@ import pytest
 
 from fragir.emulator import Finding, run
 from fragir.emulator.checks.address_origins import ANYTHING, NUMBER, Origin, Origins
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
+from fragir.ptx.opcodes.table import OPCODES
 from fragir.ptx.reader import parse
 
 HEAD = """

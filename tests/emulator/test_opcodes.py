@@ -11,10 +11,15 @@ import pytest
 from benchmarks.sweeps import opcodes as sweep
 from fragir.emulator import EmulationError, run
 from fragir.emulator.instructions.alu import elementwise
-from fragir.emulator.instructions.table import OPCODES, registered
+from fragir.emulator.instructions.table import RUNS, STEPS
 from fragir.emulator.numbers.types import where
-from fragir.emulator.program.opcode import Opcode, Opcodes
-from fragir.emulator.program.syntax import SETS, Line
+from fragir.emulator.values.arrays import definition
+from fragir.emulator.values.c import spelled
+from fragir.emulator.values.facts import facts
+from fragir.emulator.values.language import value_of
+from fragir.ptx.opcodes.row import Opcode, Opcodes
+from fragir.ptx.opcodes.syntax import SETS, Line
+from fragir.ptx.opcodes.table import OPCODES, registered
 from tests.emulator.test_legality import needs_ptxas
 
 KERNEL = """
@@ -125,7 +130,26 @@ def test_every_row_can_be_read() -> None:
     for row in OPCODES.rows:
         for line in row.box:
             assert line.open or row.missing or not sorted(SETS.keys() & {*line.known})
-        assert row.decode or row.ends or row.missing or row.bits == "results", row.name
+        assert row.step in STEPS or row.decode or row.ends or row.missing or row.bits, row.name
+
+
+def test_every_step_is_that_of_a_row() -> None:
+    assert {row.step for row in OPCODES.rows if row.step} == STEPS.keys()
+    assert STEPS.keys() >= RUNS.keys()
+
+
+def test_every_text_is_of_its_lines() -> None:
+    """Each form is made, to an array function and, where there is one, an expression of C."""
+    for row in OPCODES.rows:
+        if not isinstance(row.decode, str):
+            continue
+        assert facts(row).address
+        for line in (line for line in row.box if not line.missing):
+            for words in spelled(row, line):
+                for count in line.counts(words):
+                    what = value_of(row.decode, line, words, count, row.known)
+                    names = [n for n in what.results if n in ("d", "cc")]
+                    assert definition(what, tuple(names), (0,) * len(what.immediates))
 
 
 @needs_ptxas

@@ -10,8 +10,8 @@ import pytest
 
 from fragir.emulator import CheckFailure, EmulationError, Hooks, Report, run
 from fragir.emulator.checks.foreign import MakesCheck
-from fragir.emulator.instructions import table
 from fragir.emulator.program.failure import EmulatorFailure
+from fragir.ptx.opcodes import table
 
 PTX = """.version 8.0
 .target sm_80

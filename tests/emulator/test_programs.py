@@ -9,11 +9,11 @@ import pytest
 
 from fragir.emulator import EmulationError, run
 from fragir.emulator.instructions.alu import elementwise, of1
-from fragir.emulator.instructions.table import OPCODES, registered
 from fragir.emulator.launch import programs
 from fragir.emulator.launch.launch import PROGRAMS
 from fragir.emulator.launch.programs import Shelf
-from fragir.emulator.program.opcode import Opcode
+from fragir.ptx.opcodes.row import Opcode
+from fragir.ptx.opcodes.table import OPCODES, registered
 from fragir.ptx.reader import PtxSyntaxError, characters_read, parse
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"

@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator.instructions.computed import value
-from fragir.emulator.instructions.convert_packed import pair_of_singles
-from fragir.emulator.instructions.table import OPCODES
+from fragir.emulator.instructions.convert import pair_of_singles
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.narrowing import narrow
 from fragir.emulator.numbers.rounding import decode, encode, quantize, sum_odd
@@ -27,6 +26,7 @@ from fragir.emulator.values.arrays import definition
 from fragir.emulator.values.language import range_of
 from fragir.emulator.values.reals import flush, quotient_odd, root_odd
 from fragir.emulator.values.roads import TYPES, Quick, short_road
+from fragir.ptx.opcodes.table import OPCODES
 
 Bits = npt.NDArray[Any]
 #: Values a case: 16 chunks, some of one warp, where other roads are taken than for many.

@@ -7,8 +7,8 @@ import pytest
 
 from fragir.emulator import EmulationError, Finding, run
 from fragir.emulator.checks.register_pool import launched_with
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.program.program import Program
+from fragir.ptx.opcodes.table import OPCODES
 from fragir.ptx.reader import parse
 
 PTX = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.sweeps import opcodes as sweep
-from fragir.emulator.program.syntax import Line
+from fragir.ptx.opcodes.syntax import Line
 from tests.emulator.test_legality import needs_ptxas
 
 RESULTS = ("_", "_|%p7", "{}|_", "{}|%p7", "{}")

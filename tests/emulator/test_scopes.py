@@ -10,8 +10,8 @@ import pytest
 from fragir.emulator import run
 from fragir.emulator.instructions.access import load
 from fragir.emulator.instructions.alu import nothing
-from fragir.emulator.instructions.table import registered
-from fragir.emulator.program.opcode import Opcode
+from fragir.ptx.opcodes.row import Opcode
+from fragir.ptx.opcodes.table import registered
 
 KERNEL = """
 .version 8.6

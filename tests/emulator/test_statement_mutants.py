@@ -11,8 +11,8 @@ import pytest
 from benchmarks.sweeps import statements
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, run
-from fragir.emulator.instructions import table
 from fragir.emulator.program.failure import EmulatorFailure
+from fragir.ptx.opcodes import table
 from fragir.sweeps import Task
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.sweeps.statements import split
-from fragir.emulator.instructions.table import OPCODES
+from fragir.ptx.opcodes.table import OPCODES
 
 from .legality_forms import FORMS, REFUSED
 from .test_legality import forms_of, listed, refusal, refused_by_ptxas

@@ -18,9 +18,9 @@ from benchmarks.sweeps import opcodes, statements
 from fragir import compile as compile_program
 from fragir import program
 from fragir.dialects import ptx
-from fragir.emulator.instructions.table import OPCODES
 from fragir.errors import FragirError
 from fragir.isa.versions import module_version
+from fragir.ptx.opcodes.table import OPCODES
 from fragir.ptx.reader import parse
 from fragir.ptx.tree import Block, Instruction
 from fragir.ptx.writer import write_node

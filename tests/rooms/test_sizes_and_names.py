@@ -34,14 +34,10 @@ ALIKE = {
     "StoreOp": "frag.store and ptx.store",
     "UndefinedOp": "frag.undefined and ptx.undefined",
     "WgmmaOp": "frag.wgmma and ptx.wgmma",
-    "Expression": "of tiles in the builder, and of C in what an instruction computes",
-    "Function": "a kernel in the syntax tree, and a word of what an instruction computes",
     "Instruction": "a statement of PTX in the syntax tree, and a row of the instruction table",
-    "Operand": "of an instruction of tensor cores, and in what an instruction computes",
     "Pointer": "`.ptr` in the syntax tree, and an argument of the emulator: both are public",
     "Program": "PTX as the emulator runs it, and a compiled function of several kernels",
     "Target": "`.target` in the syntax tree, and a GPU's row in the instruction table",
-    "Value": "something of a kernel in the builder, and what an instruction computes",
 }
 
 

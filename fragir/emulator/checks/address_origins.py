@@ -17,6 +17,7 @@ from fragir.emulator.program.dataflow import dataflow
 from fragir.emulator.program.entities import Placed, Register, Symbol
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.program import Program
+from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
 from fragir.ptx.visit import walk
 
@@ -145,7 +146,7 @@ class Origins:
     def _result(self, placed: Placed) -> Origin | None:
         ins = placed.ins
         parts = [self.of(placed, o) for o in ins.operands[1:]]
-        match self.program.opcode(ins).address:
+        match facts(self.program.opcode(ins)).address:
             case "number":
                 return NUMBER
             case "sum":
@@ -263,7 +264,7 @@ class Origins:
 
     def _carries(self, ins: tree.Instruction) -> bool:
         """Whether an address may come out of it."""
-        return self.program.opcode(ins).address != "number"
+        return facts(self.program.opcode(ins)).address != "number"
 
     def _names_variable(self, placed: Placed, operand: tree.Operand) -> bool:
         names = (node for node in walk(operand) if isinstance(node, tree.Name))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.lanes import Mask, Step
-    from fragir.emulator.program.opcode import Opcode
     from fragir.emulator.program.program import Program
+    from fragir.ptx.opcodes.row import Opcode
     from fragir.ptx.tree import Instruction
 
 

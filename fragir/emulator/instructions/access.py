@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
-from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder, given
+from fragir.emulator.instructions.straight_rows import (
+    Encode,
+    NoStraightCode,
+    StraightDecoder,
+    given,
+)
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, number_of, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import LOAD, MOST, SPACES, STORE, RowOperand
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import Opcode, Rule
 from fragir.ptx.tree import Address, Name, Sink
 
 if TYPE_CHECKING:
@@ -287,66 +291,11 @@ def straight_save(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     return [code]
 
 
-_LD_ST: tuple[Rule, ...] = (
-    width,
-    apart("volatile mmio weak nc", "cta cluster gpu"),
-    apart("volatile weak nc", "sys"),
-    apart("relaxed acquire release mmio", "local const param param::entry param::func"),
-    apart("volatile", "const param param::entry param::func"),
-    apart("relaxed acquire release volatile mmio", "ca cg cs lu cv wb wt"),
-    apart("volatile mmio", f"{L1} {HINT}"),
-    apart(L1, "ca cg cs lu cv wb wt local const shared shared::cta shared::cluster"),
-    apart(L1, "param param::entry param::func"),
-    apart(f"L2::64B L2::128B L2::256B {HINT}", "local const shared shared::cta shared::cluster"),
-    apart(f"L2::64B L2::128B L2::256B {HINT}", "param param::entry param::func"),
-    apart("mmio", "v2 v4 v8 L2::64B L2::128B L2::256B shared shared::cta shared::cluster"),
-    needs("mmio", "sys"),
-    needs("mmio", "relaxed"),
-)
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "ld",
-        "{.weak|volatile|relaxed|acquire|nc}{.mmio}{.SCOPE}"
-        "{.SPACE|const|param|param::entry|param::func}"
-        "{.ca|cg|cs|lu|cv}{.EVICT1}{.EVICT2}{.HINT}{.AHEAD}{.v2|v4|v8}.VALUE d, [a]{, p?HINT}",
-        load,
-        rules=(
-            *_LD_ST,
-            needs("relaxed acquire", SCOPE),
-            needs(SCOPE, "relaxed acquire"),
-            needs("nc", "global"),
-        ),
-        bits="load",
-        access="load",
-        address="number",
-        polls="ordered",
-        apart=True,
-        straight=straight_load,
-    ),
-    Opcode(
-        "ldu",
-        """
-        {.global}{.v2}.VALUE d, [a]
-        {.global}.v4.b8|b16|b32|u8|u16|u32|s8|s16|s32|f32 d, [a]
-        """,
-        load,
-        rules=(width,),
-        bits="load",
-        access="load",
-        address="number",
-        read_only=True,
-        apart=True,
-        straight=straight_load,
-    ),
-    Opcode(
-        "st",
-        "{.weak|volatile|relaxed|release}{.mmio}{.SCOPE}{.SPACE|param|param::func}"
-        "{.wb|cg|cs|wt}{.EVICT1}{.EVICT2}{.HINT}{.v2|v4|v8}.VALUE [a], b{, p?HINT}",
-        save,
-        rules=(*_LD_ST, needs("relaxed release", SCOPE), needs(SCOPE, "relaxed release")),
-        bits="store",
-        access="store",
-        straight=straight_save,
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "load": load,
+    "store": save,
+}
+RUNS: dict[str, Encode] = {
+    "load": straight_load,
+    "store": straight_save,
+}

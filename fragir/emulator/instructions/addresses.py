@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import copy, elementwise, of1
+from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
 from fragir.emulator.instructions.call_frames import reserve
-from fragir.emulator.instructions.straight_rows import StraightDecoder, elements
+from fragir.emulator.instructions.straight_rows import Encode, StraightDecoder, elements
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,
@@ -19,7 +19,6 @@ from fragir.emulator.machine.memory import (
 )
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.types import kind_of
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.values.c import ADDRESSES, widened
 
 if TYPE_CHECKING:
@@ -182,45 +181,15 @@ def restore_stack(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-_WHERE = "SPACE|const|param|param::entry"
-_GENERIC = "generic addresses have 64 bits here"
-_SIGNED = "signed addresses are not documented"
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode("alloca", ".u32|u64 d, size{, align}", allocate, stack=True),
-    Opcode("stacksave", ".u32|u64 d", save_stack, stack=True),
-    Opcode("stackrestore", ".u32|u64 a", restore_stack, stack=True),
-    *(
-        Opcode(
-            name,
-            f".{_WHERE}.u64 d, a\n.{_WHERE}.u32 d, a ! {_GENERIC}",
-            convert,
-            address="same",
-            straight=straight_convert,
-        )
-        for name in ("cvta", "cvta.to")
-    ),
-    Opcode("isspacep", f".{_WHERE} d:pred, a:u64", is_space),
-    Opcode(
-        "mapa",
-        f"""
-        .shared::cluster.u32|u64 d, a, b
-        .u64 d, a, b
-        .u32 d, a, b ! {_GENERIC}
-        {{.shared::cluster}}.s32|s64 d, a, b ! {_SIGNED}
-        """,
-        in_block,
-        address="same",
-    ),
-    Opcode(
-        "getctarank",
-        f"""
-        .shared::cluster.u32|u64 d:u32, a
-        .u64 d:u32, a
-        .u32 d:u32, a ! {_GENERIC}
-        {{.shared::cluster}}.s32|s64 d:u32, a ! {_SIGNED}
-        """,
-        rank,
-        address="number",
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "allocate": allocate,
+    "save stack": save_stack,
+    "restore stack": restore_stack,
+    "is space": is_space,
+    "address in block": in_block,
+    "block of address": rank,
+    "convert address": convert,
+}
+RUNS: dict[str, Encode] = {
+    "convert address": straight_convert,
+}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
 from fragir.emulator.instructions.mbarriers import mbarriers_at
@@ -14,7 +15,6 @@ from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import where
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -136,98 +136,13 @@ def _wait_bulk(d: Decoder, ins: Instruction) -> Step:
     return lambda sel, mask: engine.bulk_wait(sel, mask, newest)
 
 
-_REDUCES = "and|or|xor|add|inc|dec|min|max"
-_NUMBERS = "b32|b64|u32|s32|u64|s64|f16|bf16|f32|f64"
-_SCOPED = "what its scope does is not documented"
-_WIDE = "the wide modes of im2col are described by figures only"
-
-_COPY: dict[str, Any] = {"bits": "copy", "asynchronous": True}
-_GROUP: dict[str, Any] = {"bits": "bulk copy", "asynchronous": True}
-_BULK: dict[str, Any] = {**_GROUP, "by_proxy": True}
-_TENSOR: dict[str, Any] = {**_BULK, "tensor_map": "uses"}
-
-OPCODES: tuple[Opcode, ...] = (
-    *(
-        Opcode(
-            f"cp.async.{level}",
-            ".OWN.global{.HINT}{.AHEAD} [a], [b], size{, given}{, p?HINT}",
-            _issue,
-            **_COPY,
-        )
-        for level in ("ca", "cg")
-    ),
-    Opcode("cp.async.commit_group", "", _commit, **_GROUP),
-    Opcode("cp.async.wait_group", "n", _wait, **_GROUP),
-    Opcode("cp.async.wait_all", "", _wait, **_GROUP),
-    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, **_GROUP),
-    Opcode("cp.async.bulk.commit_group", "", _commit_bulk, **_BULK),
-    Opcode("cp.async.bulk.wait_group", "{.read} n", _wait_bulk, **_BULK),
-    Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, **_BULK),
-    Opcode(
-        "cp.async.bulk",
-        f"""
-        .shared::cta.global.TX{{.ignore_oob}}{{.HINT}}\
-            [a], [b], size{{, left?ignore_oob}}{{, right?ignore_oob}}, [m]{{, p?HINT}}
-        .shared::cluster.global.TX{{.MULTI}}{{.HINT}} [a], [b], size, [m]{{, c?MULTI}}{{, p?HINT}}
-        .shared::cluster.shared::cta.TX [a], [b], size, [m]
-        .global.shared::cta.bulk_group{{.HINT}}{{.cp_mask}}\
-            [a], [b], size{{, p?HINT}}{{, mask?cp_mask}}
-        .shared::cta|shared::cluster.global|shared::cta.SCOPE.TX{{.ignore_oob|MULTI}}{{.HINT}}\
-            ... ! {_SCOPED}
-        .global.shared::cta.SCOPE.bulk_group{{.HINT}}{{.cp_mask}}\
-            ... ! {_SCOPED}
-        """,
-        bulk,
-        beside="b128",
-        **_BULK,
-    ),
-    Opcode(
-        "cp.reduce.async.bulk",
-        f"""
-        .shared::cluster.shared::cta.TX.{_REDUCES}.b32|u32|s32|u64 [a], [b], size, [m]
-        .global.shared::cta.bulk_group.{_REDUCES}{{.noftz}}{{.HINT}}.{_NUMBERS}\
-            [a], [b], size{{, p?HINT}}
-        .shared::cluster.shared::cta.SCOPE.TX.{_REDUCES}.b32|u32|s32|u64 ... ! {_SCOPED}
-        .global.shared::cta.SCOPE.bulk_group.{_REDUCES}{{.noftz}}{{.HINT}}.{_NUMBERS}\
-            ... ! {_SCOPED}
-        """,
-        bulk,
-        strong=True,
-        **_BULK,
-    ),
-    Opcode(
-        "cp.async.bulk.prefetch.tensor",
-        f"""
-        .DIM.L2.global{{.tile|tile::gather4}}{{.HINT}} [t]{{, p?HINT}}
-        .DIM.L2.global.im2col{{.HINT}} [t], offsets{{, p?HINT}}
-        .DIM.L2.global.WIDE{{.HINT}} [t], offsets{{, p?HINT}} ! {_WIDE}
-        """,
-        tensor_copy,
-        **_TENSOR,
-    ),
-    Opcode(
-        "cp.async.bulk.tensor",
-        f"""
-        .DIM.shared::cta.global{{.tile|tile::gather4}}.TX{{.PAIR}}{{.HINT}}\
-            [a], [t], [m]{{, p?HINT}}
-        .DIM.shared::cluster.global{{.tile|tile::gather4}}.TX{{.MULTI}}{{.PAIR}}{{.HINT}}\
-            [a], [t], [m]{{, blocks?MULTI}}{{, p?HINT}}
-        .DIM.shared::cta.global.im2col.TX{{.PAIR}}{{.HINT}} [a], [t], [m], offsets{{, p?HINT}}
-        .DIM.shared::cluster.global.im2col.TX{{.MULTI}}{{.PAIR}}{{.HINT}}\
-            [a], [t], [m], offsets{{, blocks?MULTI}}{{, p?HINT}}
-        .DIM.shared::cta|shared::cluster.global.WIDE.TX{{.MULTI}}{{.PAIR}}{{.HINT}} ... ! {_WIDE}
-        .DIM.global.shared::cta{{.tile|tile::scatter4|im2col_no_offs}}.bulk_group{{.HINT}}\
-            [t], [a]{{, p?HINT}}
-        """,
-        tensor_copy,
-        **_TENSOR,
-    ),
-    Opcode(
-        "cp.reduce.async.bulk.tensor",
-        f".DIM.global.shared::cta.{_REDUCES}{{.tile|im2col_no_offs}}.bulk_group{{.HINT}}"
-        " [t], [a]{, p?HINT}",
-        tensor_copy,
-        strong=True,
-        **_TENSOR,
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "commit copies": _commit,
+    "wait for copies": _wait,
+    "copies arrive": _arrive,
+    "commit bulk copies": _commit_bulk,
+    "wait for bulk copies": _wait_bulk,
+    "bulk copy": bulk,
+    "tensor copy": tensor_copy,
+    "copy": _issue,
+}

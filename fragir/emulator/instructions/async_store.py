@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions import access, atomics
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.atomics import operand_rows, operator
-from fragir.emulator.instructions.rules import needs, width
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 from fragir.emulator.numbers.types import I64, kind_of, width_of
-from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -198,69 +196,8 @@ def _refuse(bad: Any, address: Any, reason: str) -> None:
         raise AccessFault(reason, int(address[index]), index)
 
 
-_ONLY_ADD = "with .release no operation but .add is documented"
-_UNDOCUMENTED = "what it does without .release or an mbarrier is not documented"
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode("st.bulk", "{.weak}{.shared::cta} [a], size, b", fill, bits="fill", access="store"),
-    Opcode(
-        "st.async",
-        f"""
-        {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.b32|b64|u32|u64|s32|s64|f32|f64 [a], b, [m]
-        {{.weak}}{{.shared::cluster}}.TX.b128 [a], b, [m] ! {_UNDOCUMENTED}
-        {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.VALUE [a], b ! {_UNDOCUMENTED}
-        {{.weak}}.shared|shared::cta{{.TX}}{{.v2|v4}}.VALUE ... ! {_UNDOCUMENTED}
-        {{.weak}}{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
-        .gpu|sys{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
-        """,
-        store,
-        rules=(width,),
-        beside="cluster",
-        bits="store later",
-        asynchronous=True,
-    ),
-    Opcode(
-        "st.async",
-        "{.mmio}.release.gpu|sys{.global}.b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
-        " [a], b",
-        access.save,
-        rules=(needs("mmio", "sys"),),
-        bits="store",
-        access="store",
-    ),
-    Opcode(
-        "red.async",
-        f"""
-        .relaxed.cluster{{.shared::cluster}}.TX.inc|dec|min|max|add.u32 [a], b, [m]
-        .relaxed.cluster{{.shared::cluster}}.TX.min|max|add.s32 [a], b, [m]
-        .relaxed.cluster{{.shared::cluster}}.TX.and|or|xor.b32 [a], b, [m]
-        .relaxed.cluster{{.shared::cluster}}.TX.add.u64|s64 [a], b, [m]
-        .relaxed.cluster{{.shared::cluster}}.TX.add.u32|s32|u64|s64 [a], b ! {_UNDOCUMENTED}
-        .relaxed.cluster{{.shared::cluster}}.TX.min|max.u32|s32 [a], b ! {_UNDOCUMENTED}
-        .relaxed.cluster{{.shared::cluster}}.TX.inc|dec.u32 [a], b ! {_UNDOCUMENTED}
-        .relaxed.cluster{{.shared::cluster}}.TX.and|or|xor.b32 [a], b ! {_UNDOCUMENTED}
-        """,
-        reduce,
-        bits="store later",
-        asynchronous=True,
-        strong=True,
-    ),
-    Opcode(
-        "red.async",
-        f"""
-        {{.mmio}}.release.gpu|sys{{.global}}.add.u32|s32|u64|s64 [a], b
-        {{.mmio}}.release.gpu|sys{{.global}}.inc|dec|min|max.u32 [a], b ! {_ONLY_ADD}
-        {{.mmio}}.release.gpu|sys{{.global}}.min|max.s32 [a], b ! {_ONLY_ADD}
-        {{.mmio}}.release.gpu|sys{{.global}}.and|or|xor.b32 [a], b ! {_ONLY_ADD}
-        .relaxed.gpu|sys{{.global}}.add.u32|s32|u64|s64 [a], b ! {_UNDOCUMENTED}
-        .relaxed.gpu|sys{{.global}}.inc|dec|min|max.u32 [a], b ! {_UNDOCUMENTED}
-        .relaxed.gpu|sys{{.global}}.min|max.s32 [a], b ! {_UNDOCUMENTED}
-        .relaxed.gpu|sys{{.global}}.and|or|xor.b32 [a], b ! {_UNDOCUMENTED}
-        """,
-        atomics.atomic,
-        rules=(needs("mmio", "sys"),),
-        bits="atomic",
-        access="atomic",
-        strong=True,
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "fill": fill,
+    "store later": store,
+    "reduce later": reduce,
+}

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.instructions.access import get, policy, put
-from fragir.emulator.instructions.alu import Function
-from fragir.emulator.instructions.rules import HINT, apart
+from fragir.emulator.instructions.alu import Decode, Function
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.values.arrays import operation
 from fragir.emulator.values.language import is_real, type_of
 from fragir.emulator.values.reals import flush
@@ -219,56 +217,6 @@ def act(
     return old.reshape(*positions.shape, *more)
 
 
-_UNDOCUMENTED = "what the last operand does is not documented"
-_HALVES = "f16|f16x2|bf16|bf16x2"
-
-
-def _operations(front: str, operands: str, exchanges: bool) -> str:
-    """Which operation goes with which type; `front`: the words before them."""
-    more = f"""
-        {front}.exch{{.HINT}}.b32|b64|b128 {operands}{{, p?HINT}}
-        {front}.cas.b16|b32|b64|b128 {operands}, c
-        {front}.and|or|xor|exch.b32 {operands}, c ! {_UNDOCUMENTED}
-        {front}.exch.b128 {operands}, c ! {_UNDOCUMENTED}
-    """
-    many = front.replace("|SHARED", "")
-    return f"""
-        {front}.and|or|xor{{.HINT}}.b32|b64 {operands}{{, p?HINT}}
-        {front}.inc|dec{{.HINT}}.u32 {operands}{{, p?HINT}}
-        {front}.min|max{{.HINT}}.u32|s32|u64|s64 {operands}{{, p?HINT}}
-        {front}.add{{.HINT}}.u32|s32|u64|f32|f64 {operands}{{, p?HINT}}
-        {front}.add.noftz{{.HINT}}.{_HALVES} {operands}{{, p?HINT}}
-        {many}.add{{.HINT}}.v2|v4.f32 {operands}{{, p?HINT}}
-        {many}.add|min|max.noftz{{.HINT}}.v2|v4|v8.f16|bf16 {operands}{{, p?HINT}}
-        {many}.add|min|max.noftz{{.HINT}}.v2|v4.f16x2|bf16x2 {operands}{{, p?HINT}}
-        {more if exchanges else ""}
-    """
-
-
-_HINTED = apart(HINT, "shared shared::cta shared::cluster")
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "atom",
-        _operations(
-            "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}", "d_, [a], b", True
-        ),
-        atomic,
-        rules=(_HINTED,),
-        bits="atomic",
-        access="atomic",
-        strong=True,
-        address="number",
-        polls="always",
-        apart=True,
-    ),
-    Opcode(
-        "red",
-        _operations("{.relaxed|release}{.SCOPE}{.global|SHARED}", "[a], b", False),
-        atomic,
-        rules=(_HINTED,),
-        bits="atomic",
-        access="atomic",
-        strong=True,
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "atomic": atomic,
+}

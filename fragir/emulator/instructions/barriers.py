@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import nothing
-from fragir.emulator.instructions.rules import needs
+from fragir.emulator.instructions.alu import Decode, nothing
 from fragir.emulator.machine.barriers import BARRIERS, flat, tell
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED
 from fragir.emulator.numbers.types import distinct
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -150,88 +148,10 @@ def _event(d: Decoder, ins: tree.Instruction) -> Step:
     return nothing
 
 
-_BLOCK: dict[str, Any] = {"ends": "barrier", "beside": "all any"}
-
-
-def _block_barrier(name: str, more: str) -> tuple[Opcode, ...]:
-    """bar or barrier; `more`: words that go with all of them."""
-    return (
-        Opcode(f"{name}.sync", f"{more} a{{, b}}", **_BLOCK),
-        Opcode(f"{name}.arrive", f"{more} a, b", **_BLOCK),
-        Opcode(f"{name}.red.popc", f"{more}.u32 d, a{{, b}}, p:pred", **_BLOCK),
-        *(
-            Opcode(f"{name}.red.{how}", f"{more}.pred d, a{{, b}}, p", **_BLOCK)
-            for how in ("and", "or")
-        ),
-    )
-
-
-_ASYNC = "sync_restrict::shared::cluster sync_restrict::shared::cta"
-_RESTRICTED = (
-    needs("sync_restrict::shared::cluster", "acquire"),
-    needs("sync_restrict::shared::cta", "release"),
-    needs(_ASYNC, "cluster"),
-)
-_SHARED = "shared shared::cta shared::cluster"
-_GLOBAL = "what .global does there is not documented"
-_ONE_SIDE = "sync_restrict::shared::cluster|sync_restrict::shared::cta"
-
-OPCODES: tuple[Opcode, ...] = (
-    *_block_barrier("bar", ""),
-    *_block_barrier("bar.cta", ""),
-    *_block_barrier("barrier", "{.aligned}"),
-    *_block_barrier("barrier.cta", "{.aligned}"),
-    Opcode("barrier.cluster.arrive", "{.release|relaxed}{.aligned}", ends="cluster barrier"),
-    Opcode("barrier.cluster.wait", "{.acquire}{.aligned}", ends="cluster barrier"),
-    Opcode("bar.warp.sync", "members", _meet, together="members"),
-    Opcode("membar", ".cta|gl|sys", _fence, fence="memory"),
-    Opcode("membar.proxy", ".alias", _fence, fence="alias"),
-    # since ptxas 13.5, whose machine code is that of fence.proxy.async
-    Opcode("membar.proxy.async", "", _fence, fence="asynchronous"),
-    Opcode(
-        "fence",
-        f"{{.sc|acq_rel|acquire|release}}{{.{_ONE_SIDE}}}.SCOPE",
-        _fence,
-        rules=_RESTRICTED,
-        fence="memory",
-    ),
-    Opcode(
-        "fence.mbarrier_init",
-        ".release.cluster",
-        _fence,
-        beside=_ASYNC,
-        fence="initialisations",
-    ),
-    Opcode("fence.proxy.alias", "", _fence, beside=_ASYNC, fence="alias"),
-    Opcode(
-        "fence.proxy.async",
-        "{.global|shared::cta|shared::cluster}",
-        _fence,
-        beside=_ASYNC,
-        fence="asynchronous",
-    ),
-    Opcode(
-        "fence.proxy.tensormap::generic",
-        f"""
-        .release.SCOPE
-        .acquire.SCOPE [a], size
-        .release.global.SCOPE ! {_GLOBAL}
-        .acquire.global.SCOPE [a], size ! {_GLOBAL}
-        """,
-        _fence,
-        beside=f"{_ASYNC} {_SHARED}",
-        fence="tensor maps",
-    ),
-    Opcode(
-        "fence.proxy.async::generic",
-        f".acquire|release.{_ONE_SIDE}.cluster\n"
-        f".acquire|release.{_ONE_SIDE}.global.cluster ! {_GLOBAL}",
-        _fence,
-        rules=_RESTRICTED,
-        beside=_SHARED,
-        fence="asynchronous",
-    ),
-    Opcode("griddepcontrol", ".launch_dependents|wait", _dependent_grids),
-    Opcode("nanosleep", ".u32 ns", _sleep, polls="always"),
-    Opcode("pmevent", "{.mask} n", _event),
-)
+STEPS: dict[str, Decode] = {
+    "meet": _meet,
+    "fence": _fence,
+    "dependent grids": _dependent_grids,
+    "sleep": _sleep,
+    "event": _event,
+}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.instructions.alu import nothing
+from fragir.emulator.instructions.alu import Decode, nothing
 from fragir.emulator.machine.lanes import Mask, Step, store
-from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -58,25 +57,8 @@ def policy(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-_POLICY = (
-    ".L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged"
-    "{.L2::evict_first|L2::evict_unchanged}.b64"
-)
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "prefetch",
-        """
-        {.global|local}.L1|L2 [a]
-        {.global}.L2::evict_last|L2::evict_normal [a]
-        {.const|param}.tensormap [a]
-        """,
-        prefetch,
-    ),
-    Opcode("prefetchu", ".L1 [a]", prefetch),
-    Opcode("discard", "{.global}.L2 [a], size", line),
-    Opcode("applypriority", "{.global}.L2::evict_normal [a], size", line),
-    Opcode("createpolicy.fractional", f"{_POLICY} d{{, part}}", policy, address="number"),
-    Opcode("createpolicy.range", f"{{.global}}{_POLICY} d, [a], b, c", policy, address="number"),
-    Opcode("createpolicy.cvt", ".L2.b64 d, a", policy, address="number"),
-)
+STEPS: dict[str, Decode] = {
+    "prefetch": prefetch,
+    "cache line": line,
+    "cache policy": policy,
+}

@@ -8,6 +8,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, Function, nothing
 from fragir.emulator.instructions.straight_rows import (
+    Encode,
     NoStraightCode,
     StraightDecoder,
     given,
@@ -17,7 +18,6 @@ from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import SHUFFLE, SHUFFLES, VOTE, VOTES
 from fragir.emulator.numbers.types import distinct, where, word_of
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.values.reals import extreme
 
 if TYPE_CHECKING:
@@ -302,71 +302,16 @@ def straight_vote(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     return [StraightCode("", d.sources(ins, ["pred"]), out, kind=VOTE, immediate=VOTES[how])]
 
 
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "shfl",
-        ".sync.up|down|bfly|idx.b32 d{|p}, a, b, c, members",
-        shuffle,
-        bits="shuffle",
-        address="same",
-        together="members",
-        apart=True,
-        straight=straight_shuffle,
-    ),
-    Opcode(
-        "vote",
-        """
-        .sync.all|any|uni.pred d, a, members:b32
-        .sync.ballot.b32 d, a:pred, members
-        """,
-        by_members(vote),
-        bits="warp",
-        address="number",
-        together="members",
-        apart=True,
-        straight=straight_vote,
-    ),
-    Opcode(
-        "match",
-        """
-        .any.sync.b32|b64 d:b32, a, members:b32
-        .all.sync.b32|b64 d_:b32{|p}, a, members:b32
-        """,
-        by_members(match),
-        bits="warp",
-        address="number",
-        together="members",
-        apart=True,
-    ),
-    Opcode(
-        "redux",
-        """
-        .sync.add|min|max.u32|s32 d, a, members
-        .sync.and|or|xor.b32 d, a, members
-        .sync.min|max{.abs}{.NaN}.f32 d, a, members:b32
-        """,
-        by_members(reduce),
-        bits="warp",
-        together="members",
-        apart=True,
-    ),
-    Opcode("activemask", ".b32 d", active_mask, address="number", apart=True),
-    Opcode(
-        "elect",
-        ".sync d_|p:b32, members:b32",
-        by_members(elect),
-        address="number",
-        together="members",
-        apart=True,
-    ),
-    *(
-        Opcode(
-            f"setmaxnreg.{way}",
-            ".sync.aligned.u32|s32 n",
-            set_registers,
-            together="warp",
-            registers=True,
-        )
-        for way in ("inc", "dec")
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "shuffle": shuffle,
+    "vote": by_members(vote),
+    "match": by_members(match),
+    "reduce lanes": by_members(reduce),
+    "active lanes": active_mask,
+    "elect": by_members(elect),
+    "set registers": set_registers,
+}
+RUNS: dict[str, Encode] = {
+    "shuffle": straight_shuffle,
+    "vote": straight_vote,
+}

@@ -17,16 +17,16 @@ from fragir.emulator.native.straight import COMBINE, COMPARE
 from fragir.emulator.numbers.types import dtype_of, width_of
 from fragir.emulator.values.arrays import definition, dtype
 from fragir.emulator.values.c import expression, immediate, widened
-from fragir.emulator.values.language import INTEGERS, Value, value_of
+from fragir.emulator.values.language import INTEGERS, Computation, value_of
 from fragir.emulator.values.roads import short_road
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.program.opcode import Found
+    from fragir.ptx.opcodes.row import Found
     from fragir.ptx.tree import Instruction
 
 
-def value(found: Found, count: int) -> Value:
+def value(found: Found, count: int) -> Computation:
     """What an instruction of that row computes, by the row's text."""
     row, line = found.opcode, found.line
     assert row is not None
@@ -69,7 +69,7 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
     return elementwise(definition(what, ("d",), tuple(immediates)), out, rows)
 
 
-def _outs(d: Decoder, ins: Instruction, what: Value) -> dict[str, Row | None]:
+def _outs(d: Decoder, ins: Instruction, what: Computation) -> dict[str, Row | None]:
     """The rows of the results that the instruction has."""
     first, second = d.pair(d.operand(ins, 0))
     wide = d.program.opcode(ins).wider
@@ -84,7 +84,7 @@ def _outs(d: Decoder, ins: Instruction, what: Value) -> dict[str, Row | None]:
 
 
 def _several(
-    what: Value,
+    what: Computation,
     outs: dict[str, Row | None],
     names: tuple[str, ...],
     rows: list[Row],
@@ -154,7 +154,7 @@ def _comparison(
     return [StraightCode(function.text, operands, p, q, kind=COMPARE, combine=combine)]
 
 
-def _conversion(d: StraightDecoder, ins: Instruction, what: Value) -> list[StraightCode]:
+def _conversion(d: StraightDecoder, ins: Instruction, what: Computation) -> list[StraightCode]:
     """cvt, whose registers may be wider than its types."""
     (operand,) = what.operands.values()
     into, kind = what.results["d"].type, operand.kind

@@ -16,9 +16,8 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
 from fragir.emulator.numbers.types import every, some
-from fragir.emulator.program.entities import RESULTS, Routine
+from fragir.emulator.program.entities import Routine
 from fragir.emulator.program.flow import targets
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -186,14 +185,3 @@ class Control:
             self.write(sel, mask, np.where(to <= at, to | PARKED, to))
 
         return run
-
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode("bra", "{.uni} label", ends="branch"),
-    Opcode("brx.idx", "{.uni} a, labels", ends="branch"),
-    Opcode("call", "{.uni} ...", ends="call"),
-    Opcode(RESULTS, "... ...", bits="results", address="number"),
-    Opcode("ret", "{.uni}", ends="return"),
-    Opcode("exit", ends="exit"),
-    *(Opcode(name, ends="trap") for name in ("trap", "brkpt")),
-)

@@ -1,31 +1,246 @@
-"""cvt and cvt.pack (PTX ISA 9.2, sections 9.7.9.21 and 9.7.9.22)."""
+"""cvt of several values at once, and cvt.pack (PTX ISA 9.2, sections 9.7.9.21 and 9.7.9.22)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import elementwise
-from fragir.emulator.instructions.convert_packed import convert_pairs, straight_pairs
+from fragir.emulator.instructions.alu import Decode, elementwise, seen_as
+from fragir.emulator.instructions.straight_rows import (
+    Encode,
+    NoStraightCode,
+    StraightDecoder,
+    elements,
+    only,
+)
 from fragir.emulator.machine.lanes import Step
-from fragir.emulator.program.opcode import Moves, Opcode, always
+from fragir.emulator.machine.straight import StraightCode
+from fragir.emulator.numbers.formats import FORMATS, Format
+from fragir.emulator.numbers.narrowing import (
+    fixed_point,
+    from_fixed_point,
+    narrow,
+    narrow_at_random,
+    power_of_two,
+    scale_value,
+)
+from fragir.emulator.numbers.quick import brain_of_single, canonical_half
+from fragir.emulator.numbers.rounding import decode
+from fragir.emulator.numbers.types import DTYPES, F64, width_of
+from fragir.emulator.values.c import PAIRS, immediate
+from fragir.emulator.values.language import range_of
+from fragir.emulator.values.reals import flush
+from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.ptx.tree import Instruction
+
+Array = Any
+
+#: Packed types -> the element; x4 are results only. ue8m0 and s2f6 are no ordinary formats.
+ELEMENTS = {
+    "f16x2": "f16",
+    "bf16x2": "bf16",
+    **{f"{e}x{n}": e for e in ("e4m3", "e5m2", "e2m1", "e2m3", "e3m2") for n in (2, 4)},
+    "ue8m0x2": "ue8m0",
+    "s2f6x2": "s2f6",
+}
+MODES = ("rn", "rna", "rz", "rm", "rp")
+_WIDTHS = {"f16": 16, "bf16": 16, "e2m1": 4}
+#: Which byte of rbits each result takes, lowest result first, and which of them are read with
+#: their bits in reverse order (observed on B200 and B300, as stated by Dao-AILab/quack; that
+#: sm_100 takes the bytes of e2m1 in this order is inferred from the ISA's text).
+_RANDOM_BYTES = {
+    ("sm_100", 8): ((0, 1, 2, 3), ()),
+    ("sm_100", 4): ((0, 2, 1, 3), ()),
+    ("sm_103", 8): ((1, 0, 3, 2), (1, 3)),
+    ("sm_103", 4): ((2, 0, 3, 1), (1, 3)),
+}
+
+
+def element_width(name: str) -> int:
+    """Bits that an element takes in its register (6-bit formats: 8)."""
+    return _WIDTHS.get(name, 8)
+
+
+def _split(packed: Array, width: int) -> tuple[Array, Array]:
+    """Low and high element of a pair."""
+    of = packed.dtype.type
+    return packed & of((1 << width) - 1), packed >> of(width) & of((1 << width) - 1)
+
+
+def _join(parts: list[Array], width: int, total: int) -> Array:
+    """Elements, lowest first, as one register of `total` bits."""
+    dtype = np.dtype(f"u{total // 8}")
+    packed = parts[0].astype(dtype)
+    for at, part in enumerate(parts[1:], 1):
+        packed = packed | part.astype(dtype) << dtype.type(width * at)
+    return packed
+
+
+def _reverse_byte(bits: Array) -> Array:
+    table = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], np.uint32)
+    return table[bits]
+
+
+def _values(bits: Array, name: str) -> F64:
+    return from_fixed_point(bits) if name == "s2f6" else decode(bits, FORMATS[name])
+
+
+def convert_pairs(d: Decoder, ins: tree.Instruction) -> Step:
+    """Two values: from two registers, or from the halves of one; four from four registers."""
+    words = ins.opcode
+    into, kind = [w for w in words[1:] if w in DTYPES]
+    if "rs" in words:
+        return _at_random(d, ins, into)
+    scaled = any(w.startswith("scaled") for w in words)
+    element, width, total = ELEMENTS[into], element_width(ELEMENTS[into]), width_of(into)
+    given = 2 if kind == "f32" else 1
+    if kind != "f32" and kind not in ELEMENTS:
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    if d.count(ins) != 1 + given + scaled:
+        raise d.error(ins, f"{ins.mnemonic} takes {1 + given + scaled} operands")
+    source = "f32" if kind == "f32" else ELEMENTS[kind]
+    one = _converter(words, element, source)
+
+    def function(*operands: Array) -> Array:
+        # Lowest element first; of two registers the second is the low one.
+        parts = (
+            (operands[1], operands[0]) if given == 2 else _split(operands[0], element_width(source))
+        )
+        scales = _split(operands[-1], 8) if scaled else (None, None)
+        return _join([one(x, s) for x, s in zip(parts, scales, strict=True)], width, total)
+
+    rows = [d.source(ins, i, f"u{width_of(kind)}", True) for i in range(1, 1 + given)]
+    if scaled:
+        rows.append(d.source(ins, 1 + given, "u16"))
+    out = d.wide_target(ins, d.operand(ins, 0), f"u{total}")
+    quick = pair_of_singles(into, words) if given == 2 else None
+    views = [seen_as(row, np.dtype(np.float32)) for row in rows]
+    if quick is not None and all(row is not None for row in views):
+        return elementwise(quick, out, [row for row in views if row is not None])
+    return elementwise(function, out, rows)
+
+
+#: Words of cvt to pairs that are computed the long way.
+_BESIDE = frozenset(("relu", "satfinite", "ftz"))
+
+
+def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Any] | None:
+    """cvt of two f32 to f16x2 or bf16x2: the bits, the second operand in the low half."""
+    if "rn" not in words or not _BESIDE.isdisjoint(words):
+        return None
+    if into == "f16x2":
+
+        def halves(high: Any, low: Any) -> Any:
+            both = np.empty((*low.shape, 2), np.float16)
+            both[..., 0], both[..., 1] = low, high
+            return canonical_half(both, np.isnan(both)).view(np.uint32)[..., 0]
+
+        return halves
+    if into == "bf16x2":
+
+        def brains(high: Any, low: Any) -> Any:
+            both = np.empty((*low.shape, 2), np.float32)
+            both[..., 0], both[..., 1] = low, high
+            return brain_of_single(both).view(np.uint32)[..., 0]
+
+        return brains
+    return None
+
+
+def straight_pairs(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCode]:
+    """Two f32 to a pair of 16 bits."""
+    into, kind = [w for w in ins.opcode[1:] if w in DTYPES]
+    if into not in PAIRS or kind != "f32":
+        raise NoStraightCode
+    only(ins, "cvt", into, kind, "rn", "rz")
+    near, by = PAIRS[into]
+    how = immediate(ins.opcode)
+    out = d.wide_out(ins, d.operand(ins, 0), "u32")
+    return elements((by if how else near).text, out, d.sources(ins, ["u32"] * 2), how)
+
+
+def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[Array, Any], Array]:
+    """One element's bits, and its scale's or None, to the result's bits."""
+    mode = next((w for w in words if w in MODES), "rn")
+    ftz = "ftz" in words and source == "f32"
+    if element == "ue8m0":
+
+        def to_scale(bits: Array, scale: Any) -> Array:
+            single = bits.astype(np.uint32) << np.uint32(16) if source == "bf16" else bits
+            return power_of_two(single, mode, "satfinite" in words)
+
+        return to_scale
+    if source == "ue8m0":
+        form = FORMATS[element]
+        return lambda bits, scale: narrow(scale_value(bits), form, mode, words)
+
+    def convert(bits: Array, scale: Any) -> Array:
+        value = _values(flush(bits, "f32") if ftz else bits, source)
+        if scale is not None:
+            factor = scale_value(scale)
+            value = value / factor if element == "s2f6" else value * factor
+        if element == "s2f6":
+            return fixed_point(value, words)
+        return narrow(value, FORMATS[element], mode, words)
+
+    return convert
+
+
+def _at_random(d: Decoder, ins: tree.Instruction, into: str) -> Step:
+    """.rs: the last operand has the random bits."""
+    words = ins.opcode
+    name = ELEMENTS[into]
+    form, width, total = FORMATS[name], element_width(name), width_of(into)
+    if into.endswith("x2"):
+        sources = [d.operand(ins, i) for i in (2, 1)]
+        bits = 13 if name == "f16" else 16
+
+        def shares(random: Array) -> list[Array]:
+            return [part & ((1 << bits) - 1) for part in _split(random, 16)]
+
+    else:
+        vector = d.vector(d.operand(ins, 1))
+        if len(vector) != 4:
+            raise d.error(ins, f"{ins.mnemonic} takes four values in braces")
+        sources, bits = list(reversed(vector)), 8
+        family = "sm_103" if d.target_name.startswith("sm_103") else "sm_100"
+        order, reverse = _RANDOM_BYTES[family, 4 if name == "e2m1" else 8]
+
+        def shares(random: Array) -> list[Array]:
+            parts = [random >> np.uint32(8 * byte) & np.uint32(0xFF) for byte in order]
+            return [_reverse_byte(p) if i in reverse else p for i, p in enumerate(parts)]
+
+    def function(*operands: Array) -> Array:
+        *values, random = operands
+        return _join(
+            [
+                _stochastic(x, form, r, bits, words)
+                for x, r in zip(values, shares(random), strict=True)
+            ],
+            width,
+            total,
+        )
+
+    rows = [d.row(ins, x, "u32") for x in sources]
+    rows.append(d.source(ins, d.count(ins) - 1, "u32"))
+    return elementwise(function, d.target(ins, 0, f"u{total}"), rows)
+
+
+def _stochastic(bits: Array, form: Format, random: Array, count: int, words: Any) -> Array:
+    return narrow_at_random(decode(bits, FORMATS["f32"]), form, random, count, words)
+
+
+# -- cvt.pack -------------------------------------------------------------------------------------
 
 #: What cvt.pack packs into.
 _PACKED = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
 
 
-def limits(kind: str) -> tuple[int, int]:
-    """Smallest and largest value of an integer type."""
-    bits = int(kind[1:])
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
-
-
-def _integer_pack(d: Decoder, ins: Instruction) -> Step:
+def _integer_pack(d: Decoder, ins: tree.Instruction) -> Step:
     """cvt.pack.sat: two integers clamped and packed, c shifted up behind them."""
     types = [w for w in ins.opcode[2:] if w != "sat"]
     match types:
@@ -36,7 +251,7 @@ def _integer_pack(d: Decoder, ins: Instruction) -> Step:
     if d.count(ins) != 1 + len(types):
         raise d.error(ins, f"{ins.mnemonic} takes {1 + len(types)} operands, not {d.count(ins)}")
     width = int(into[1:])  # also 4 and 2 bits
-    low, high = limits(into)
+    low, high = range_of(into)
     mask = (1 << width) - 1
 
     def function(a: Any, b: Any, *c: Any) -> Any:
@@ -52,85 +267,9 @@ def _integer_pack(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, d.target(ins, 0, "u32"), sources)
 
 
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "cvt", ".INT8.INT8 d, a", "convert(a)", bits=Moves((), always), address="same", wider=True
-    ),
-    Opcode(
-        "cvt",
-        """
-        .sat.u8.s8|INT d, a
-        .sat.s8.u8|INT d, a
-        .sat.u16.s8|s16|u32|s32|u64|s64 d, a
-        .sat.s16.u16|u32|s32|u64|s64 d, a
-        .sat.u32.s8|s16|s32|u64|s64 d, a
-        .sat.s32.u32|u64|s64 d, a
-        .sat.u64.s8|s16|s32|s64 d, a
-        .sat.s64.u64 d, a
-        .RND{.sat}.f16|f64.INT8 d, a
-        .RND{.ftz}{.sat}.f32.INT8|f64 d, a
-        .RND.bf16.INT8 d, a
-        .IRND{.ftz}{.sat}.INT8.f32 d, a
-        .IRND{.sat}.INT8.f16|f64 d, a
-        .IRND.INT8.bf16 d, a
-        {.IRND}{.sat}.f16.f16 d, a
-        {.IRND}{.sat}.f64.f64 d, a
-        {.IRND}{.ftz}{.sat}.f32.f32 d, a
-        {.IRND}.bf16.bf16 d, a
-        {.RND}.bf16.f16 d, a
-        {.RND}.f16|f64.bf16 d, a
-        {.RND}{.ftz}.f32.bf16 d, a
-        {.ftz}{.sat}.f32.f16 d, a
-        {.ftz}{.sat}.f64.f32 d, a
-        {.sat}.f64.f16 d, a
-        .RND{.sat}.f16.f64 d, a
-        .RND.bf16.f64 d, a
-        .RND{.ftz}{.sat}.f16.f32 d, a
-        .RND{.ftz}.bf16.f32 d, a
-        .rn|rz{.satfinite}{.relu}.f16|bf16|tf32.f32 d, a
-        .rna{.satfinite}.tf32.f32 d, a
-        """,
-        "convert(a)",
-        address="same",
-        wider=True,
-    ),
-    Opcode(
-        "cvt",
-        """
-        .rn|rz{.satfinite}{.relu}.f16x2|bf16x2.f32 d, a, b
-        .rn.satfinite{.relu}.NARROWx2|s2f6x2.f32 d, a, b
-        .rz|rp{.satfinite}.ue8m0x2.f32 d, a, b
-        """,
-        convert_pairs,
-        bits="halves",
-        address="same",
-        straight=straight_pairs,
-    ),
-    Opcode(
-        "cvt",
-        """
-        .rs{.satfinite}{.relu}.f16x2|bf16x2.f32 d, a, b, r:b32
-        .rs.satfinite{.relu}.NARROWx4.f32 d, a:f32x4, r:b32
-        .rn.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, s:b16
-        .rn.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, s:b16
-        .rn.satfinite{.relu}.NARROWx2.f16x2|bf16x2 d, a
-        .rn.satfinite{.relu}.s2f6x2.bf16x2 d, a
-        .rn{.relu}.f16x2.NARROWx2 d, a
-        .rn{.satfinite}{.relu}.bf16x2.NARROWx2|s2f6x2 d, a
-        .rn{.satfinite}{.relu}.scaled::n2::ue8m0.bf16x2.NARROWx2|s2f6x2 d, a, s:b16
-        .rz|rp{.satfinite}.ue8m0x2.bf16x2 d, a
-        .rn.bf16x2.ue8m0x2 d, a
-        """,
-        convert_pairs,
-        address="same",
-    ),
-    Opcode(
-        "cvt.pack",
-        """
-        .sat.u16|s16.s32 d:u32, a, b
-        .sat.u8|s8|u4|s4|u2|s2.s32.b32 d:u32, a:2, b:2, c:b32
-        """,
-        _integer_pack,
-        address="same",
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "convert packed": convert_pairs,
+    "convert to pair": convert_pairs,
+    "pack integers": _integer_pack,
+}
+RUNS: dict[str, Encode] = {"convert to pair": straight_pairs}

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get
-from fragir.emulator.instructions.alu import elementwise, of1, sequence
+from fragir.emulator.instructions.alu import Decode, elementwise, of1, sequence
 from fragir.emulator.instructions.async_store import positions
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
-from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -103,31 +102,7 @@ def _query(d: Decoder, ins: Instruction) -> Step:
     return elementwise(parts["xyz".index(axis)], d.target(ins, 0, "u32"), [low])
 
 
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "clusterlaunchcontrol.try_cancel.async",
-        "{.shared::cta}.TX{.multicast::cluster::all}.b128 [a], [m]",
-        _try,
-        asynchronous=True,
-        by_proxy=True,
-        takes_cluster=True,
-    ),
-    Opcode(
-        "clusterlaunchcontrol.query_cancel.is_canceled",
-        ".pred.b128 d, a",
-        _query,
-        asynchronous=True,
-    ),
-    Opcode(
-        "clusterlaunchcontrol.query_cancel.get_first_ctaid",
-        ".v4.b32.b128 d, a",
-        _query,
-        asynchronous=True,
-    ),
-    *(
-        Opcode(
-            f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{axis}", ".b32.b128 d, a", _query
-        )
-        for axis in "xyz"
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "try to cancel": _try,
+    "query cancelled": _query,
+}

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get, put
-from fragir.emulator.instructions.rules import apart, needs
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.mbarriers import FIELD, LIVE, NONE, misused, pack, unpack, update
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import I64, distinct
-from fragir.emulator.program.opcode import Opcode
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -224,58 +223,11 @@ def tell_mbarrier(machine: Machine, kind: Event, at: I64, lanes: I64) -> None:
             hook.on_mbarrier(kind, int(position), lanes[at == position])
 
 
-_ORDER = (
-    needs("relaxed release acquire", "cta cluster"),
-    needs("cta cluster", "relaxed release acquire"),
-)
-
-_MBARRIER: dict[str, Any] = {"bits": "mbarrier", "address": "number", "asynchronous": True}
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "mbarrier.init",
-        "{.OWN}.b64 [m], count",
-        _init,
-        bits="new mbarrier",
-        address="number",
-        asynchronous=True,
-    ),
-    Opcode("mbarrier.inval", "{.OWN}.b64 [m]", _inval, **_MBARRIER),
-    *(
-        Opcode(
-            f"mbarrier.{word}",
-            "{.relaxed}{.cta|cluster}{.SHARED}.b64 [m], bytes",
-            _expect,
-            rules=_ORDER,
-            **_MBARRIER,
-        )
-        for word in ("expect_tx", "complete_tx")
-    ),
-    *(
-        Opcode(
-            f"mbarrier.{word}",
-            f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d_, [m]{count}",
-            _arrive,
-            rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
-            **_MBARRIER,
-        )
-        for name in ("arrive", "arrive_drop")
-        for word, more, count in (
-            (name, "", "{, count}"),
-            (name, ".noComplete", ", count"),
-            (f"{name}.expect_tx", "", ", bytes"),
-        )
-    ),
-    *(
-        Opcode(
-            f"mbarrier.{word}",
-            "{.parity}{.acquire|relaxed}{.cta|cluster}{.OWN}.b64 d:pred{|q}, [m], state" + more,
-            _wait,
-            rules=_ORDER,
-            **_MBARRIER,
-            polls="always",
-        )
-        for word, more in (("test_wait", ""), ("try_wait", "{, ns}"))
-    ),
-    Opcode("mbarrier.pending_count", ".b64 d:u32, state", _pending, **_MBARRIER),
-)
+STEPS: dict[str, Decode] = {
+    "wait for phase": _wait,
+    "arrive": _arrive,
+    "init mbarrier": _init,
+    "invalidate mbarrier": _inval,
+    "pending count": _pending,
+    "expect bytes": _expect,
+}

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import (
     RegisterRows,
     operation,
     outputs,
     whole_warps,
 )
-from fragir.emulator.instructions.rules import needs
 from fragir.emulator.machine.lanes import Mask, Step, number_of
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows
 from fragir.emulator.tensor_cores.cores import MmaCore, mma_core
@@ -169,22 +168,6 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
     return mma_group(d, [ins])
 
 
-_FLAGS = (
-    needs("xor and", "popc"),
-    needs("popc", "b1"),
-    needs("rn rz rm rp", "f64"),
-    needs("scale_vec::1X scale_vec::2X scale_vec::4X", "block_scale"),
-)
-_MATRIX: dict[str, Any] = {
-    "bits": "matrix",
-    "address": "number",
-    "apart": True,
-    "together": "warp",
-    "rules": _FLAGS,
+STEPS: dict[str, Decode] = {
+    "mma": _mma,
 }
-
-#: The words of mma and wmma are read where the operation is built (`tensor_cores/opcode.py`).
-OPCODES: tuple[Opcode, ...] = (
-    Opcode("mma", "... d, ...", _mma, fuses=True, **_MATRIX),
-    Opcode("wmma.mma", "... d, a, b, c", _mma, **_MATRIX),
-)

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import copy, nothing, sequence
-from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder, elements
+from fragir.emulator.instructions.alu import Decode, copy, nothing, sequence
+from fragir.emulator.instructions.straight_rows import (
+    Encode,
+    NoStraightCode,
+    StraightDecoder,
+    elements,
+)
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.types import UINT, width_of
-from fragir.emulator.program.opcode import Constant, Moves, Opcode, always
-from fragir.emulator.program.syntax import Words
 from fragir.emulator.values.c import joined, part_of, widened
 from fragir.ptx import tree
 
@@ -178,38 +181,9 @@ def straight_move(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCod
     return elements(widened(width, raw).text, d.out(ins, 0, raw), [source])
 
 
-def _is_no_predicate(words: Words, constant: Constant) -> bool:
-    return words[-1] != "pred"
-
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "mov",
-        """
-        .INT|BITS|f32|f64|pred|b128 d, a
-        .v2.INT|BITS|f32|f64 d:v, a:v
-        .v4.u16|u32|s16|s32|b16|b32|f32 d:v, a:v
-        """,
-        move,
-        bits=Moves((), _is_no_predicate),
-        address="same",
-        straight=straight_move,
-    ),
-    Opcode(
-        "selp",
-        ".INT|BITS|f32|f64 d, a, b, c:pred",
-        "bits(a) if c else bits(b)",
-        bits=Moves((3,), always),
-        address="either",
-    ),
-    Opcode(
-        "slct",
-        """
-        .INT|BITS|f32|f64.s32 d, a:1, b:1, c:2
-        {.ftz}.INT|BITS|f32|f64.f32 d, a:1, b:1, c:2
-        """,
-        "bits(a) if c >= 0 else bits(b)",
-        bits=Moves((3,)),
-        address="either",
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "move": move,
+}
+RUNS: dict[str, Encode] = {
+    "move": straight_move,
+}

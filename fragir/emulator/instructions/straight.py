@@ -13,11 +13,12 @@ from dataclasses import replace
 from fragir.emulator.instructions.computed import encode
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.instructions.straight_rows import NoStraightCode, StraightDecoder
+from fragir.emulator.instructions.table import RUNS
 from fragir.emulator.machine.straight import Ending, StraightCode
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import StraightFunctions
 from fragir.emulator.program.flow import targets
-from fragir.emulator.program.opcode import Found
+from fragir.ptx.opcodes.row import Found
 from fragir.ptx.tree import Instruction
 
 
@@ -73,9 +74,10 @@ class StraightEncoder:
         row = found.opcode
         if row is not None and isinstance(row.decode, str):
             return encode(self.decoder, ins, found)
-        if row is None or row.straight is None:
+        run = None if row is None else RUNS.get(row.step)
+        if run is None:
             raise NoStraightCode
-        return row.straight(self.decoder, ins)
+        return run(self.decoder, ins)
 
     def ending(self, at: int) -> Ending:
         """How the terminator at a position ends its block, where the library can look at it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -145,6 +145,10 @@ class StraightDecoder(Decoder):
 def _inverted(row: RowOperand) -> RowOperand:
     """A predicate of which the other value counts."""
     return row._replace(fields=(*row.fields[:4], INVERTED))
+
+
+#: From a decoder and an instruction that it can decode to operations.
+Encode: TypeAlias = Callable[[StraightDecoder, tree.Instruction], list[StraightCode]]
 
 
 def elements(

@@ -1,9 +1,7 @@
-"""The table of opcodes: the rows of all families, and those that a user adds."""
+"""The steps of instructions: by the text of their row, or by the name of its step."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from fragir.emulator.instructions import (
@@ -15,15 +13,10 @@ from fragir.emulator.instructions import (
     barriers,
     cache_hints,
     collective,
-    compare,
-    control,
+    computed,
     convert,
-    floating,
-    integer,
     launch_control,
     mbarriers,
-    missing,
-    packages,
     products,
     register_moves,
     tensor_map_changes,
@@ -31,65 +24,55 @@ from fragir.emulator.instructions import (
     warp_matrix,
     wgmma,
 )
-from fragir.emulator.instructions.computed import decode as computed
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.straight_rows import Encode
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.program.entities import Placed
-from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.ptx import tree
+from fragir.ptx.opcodes.table import register as register
 
-_FAMILIES = (
-    integer,
-    floating,
-    compare,
-    convert,
-    register_moves,
-    video,
-    access,
-    addresses,
-    cache_hints,
-    atomics,
-    async_copy,
-    async_store,
-    barriers,
-    collective,
-    launch_control,
-    mbarriers,
-    tensor_map_changes,
-    products,
-    warp_matrix,
-    wgmma,
-    control,
-    missing,
-)
-OPCODES = Opcodes((row for family in _FAMILIES for row in family.OPCODES), packages.opcodes)
-
-
-def register(row: Opcode) -> None:
-    """Add an opcode, or more forms of one; programs that are launched from now on may use it."""
-    OPCODES.register(row)
-
-
-@contextmanager
-def registered(row: Opcode) -> Generator[None]:
-    """The same for a while."""
-    OPCODES.register(row)
-    try:
-        yield
-    finally:
-        OPCODES.remove(row)
+#: By the name of a row's step: what makes it, and the operations of straight runs that it is.
+STEPS: dict[str, Decode] = {
+    **access.STEPS,
+    **addresses.STEPS,
+    **async_copy.STEPS,
+    **async_store.STEPS,
+    **atomics.STEPS,
+    **barriers.STEPS,
+    **cache_hints.STEPS,
+    **collective.STEPS,
+    **convert.STEPS,
+    **launch_control.STEPS,
+    **mbarriers.STEPS,
+    **products.STEPS,
+    **register_moves.STEPS,
+    **tensor_map_changes.STEPS,
+    **video.STEPS,
+    **warp_matrix.STEPS,
+    **wgmma.STEPS,
+}
+RUNS: dict[str, Encode] = {
+    **access.RUNS,
+    **addresses.RUNS,
+    **collective.RUNS,
+    **convert.RUNS,
+    **register_moves.RUNS,
+}
 
 
 def decoded(d: Decoder, ins: tree.Instruction) -> Step:
     """The step of an instruction, its words in the order of its row, without its guard."""
     found = d.program.opcodes.find(ins.opcode, len(ins.operands))
-    if found.opcode is None or found.opcode.decode is None:
+    row = found.opcode
+    if row is None or not (row.step or row.decode):
         raise d.error(ins, found.problem or f"{ins.mnemonic} is no step")
     if found.words != ins.opcode:
         ins = replace(ins, opcode=found.words)
-    if isinstance(found.opcode.decode, str):
-        return computed(d, ins, found)
-    step: Step = found.opcode.decode(d, ins)
+    if isinstance(row.decode, str):
+        return computed.decode(d, ins, found)
+    decode = STEPS[row.step] if row.decode is None else row.decode
+    step: Step = decode(d, ins)
     return step
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import shared_address
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, Arena
 from fragir.emulator.machine.tensor_map_fields import ELEMENTS, SIZE, MapFields
-from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -148,24 +148,7 @@ def _copy(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-_FIELDS = (
-    ".global_address|rank|box_dim|global_dim|global_stride|element_stride|elemtype"
-    "|interleave_layout|swizzle_mode|swizzle_atomicity|fill_mode"
-)
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "tensormap.replace.tile",
-        f"{_FIELDS}{{.global|shared::cta}}.b1024.b32|b64 [a], b{{, c}}",
-        change,
-        tensor_map="changes",
-    ),
-    Opcode(
-        "tensormap.cp_fenceproxy",
-        ".global.shared::cta.tensormap::generic.release.SCOPE.sync.aligned [a], [b], size",
-        _copy,
-        beside=_FIELDS.strip(".").replace("|", " "),
-        together="warp",
-        tensor_map="changes",
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "change tensor map": change,
+    "copy tensor map": _copy,
+}

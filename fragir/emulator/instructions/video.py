@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Function, elementwise, of2
+from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.types import I64, where, word_of
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -250,38 +249,8 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     return elementwise(function, d.target_of(ins, node, "u32"), rows)
 
 
-_THREE = ".u32|s32.u32|s32.u32|s32"
-_SECOND = ".add|min|max"
-_SIMPLE = f"{{.sat}}{_THREE} d, a, b{{, c}}\n{{.sat}}{_SECOND}{_THREE} d, a, b, c"
-_SHIFTED = ".clamp|wrap{.sat}"
-_BY = ".u32|s32.u32|s32.u32"
-
-OPCODES: tuple[Opcode, ...] = (
-    *(Opcode(name, _SIMPLE, _scalar) for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax")),
-    *(
-        Opcode(
-            name,
-            f"{_SHIFTED}{_BY} d, a, b{{, c}}\n{_SHIFTED}{_SECOND}{_BY} d, a, b, c",
-            _scalar,
-        )
-        for name in ("vshl", "vshr")
-    ),
-    Opcode("vmad", f"{{.po}}{{.sat}}{{.shr7|shr15}}{_THREE} d, a, b, c", _multiply_add),
-    Opcode(
-        "vset",
-        f"""
-        .CMP.u32|s32.u32|s32 d:u32, a:1, b:2{{, c}}
-        .CMP{_SECOND}.u32|s32.u32|s32 d:u32, a:1, b:2, c
-        """,
-        _scalar,
-    ),
-    *(
-        Opcode(f"{name}{many}", f"{{.sat|add}}{_THREE} d, a, b, c", _simd)
-        for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
-        for many in (2, 4)
-    ),
-    *(
-        Opcode(f"vset{many}", ".CMP{.add}.u32|s32.u32|s32 d:u32, a:1, b:2, c", _simd)
-        for many in (2, 4)
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "video multiply-add": _multiply_add,
+    "video": _scalar,
+    "packed video": _simd,
+}

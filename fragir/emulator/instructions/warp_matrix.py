@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.compiled_matrices import compiled_matrices
 from fragir.emulator.instructions.register_rows import (
     RegisterRows,
@@ -13,11 +14,9 @@ from fragir.emulator.instructions.register_rows import (
     outputs,
     whole_warps,
 )
-from fragir.emulator.instructions.rules import apart
 from fragir.emulator.machine.lanes import Mask, Step, number_of
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
-from fragir.emulator.program.opcode import Moves, Opcode, always
 from fragir.emulator.tensor_cores import (
     Ldmatrix,
     Movmatrix,
@@ -181,65 +180,9 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
     return run_store
 
 
-_WARP: dict[str, Any] = {"together": "warp"}
-_ACCESSES = (
-    apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp"),
-    apart("global", "shared shared::cta"),
-    apart("shared", "shared::cta"),
-)
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "wmma.load",
-        "... d, [a]{, stride}",
-        _wmma,
-        rules=_ACCESSES,
-        bits="load fragment",
-        access="load",
-        address="number",
-        apart=True,
-        **_WARP,
-    ),
-    Opcode(
-        "wmma.store",
-        "... [a], b{, stride}",
-        _wmma,
-        rules=_ACCESSES,
-        bits="store fragment",
-        access="store",
-        **_WARP,
-    ),
-    Opcode(
-        "ldmatrix",
-        """
-        .sync.aligned.m8n8.x1|x2|x4{.trans}{.OWN}.b16 d, [a]
-        .sync.aligned.m16n16.x1|x2.trans{.OWN}.b8 d, [a]
-        .sync.aligned.m16n16.x1|x2.trans{.OWN}.b8x16.b6x16_p32|b4x16_p64 d, [a]
-        .sync.aligned.m8n16.x1|x2|x4{.OWN}.b8x16.b6x16_p32|b4x16_p64 d, [a]
-        """,
-        _load_matrix,
-        bits="load",
-        access="load",
-        address="number",
-        apart=True,
-        **_WARP,
-    ),
-    Opcode(
-        "stmatrix",
-        """
-        .sync.aligned.m8n8.x1|x2|x4{.trans}{.OWN}.b16 [a], b
-        .sync.aligned.m16n8.x1|x2|x4.trans{.OWN}.b8 [a], b
-        """,
-        _store_matrix,
-        bits="store",
-        access="store",
-        **_WARP,
-    ),
-    Opcode(
-        "movmatrix",
-        ".sync.aligned.m8n8.trans.b16 d:b32, a:b32",
-        _move_matrix,
-        bits=Moves((), always),
-        **_WARP,
-    ),
-)
+STEPS: dict[str, Decode] = {
+    "wmma": _wmma,
+    "load matrices": _load_matrix,
+    "store matrices": _store_matrix,
+    "transpose matrix": _move_matrix,
+}

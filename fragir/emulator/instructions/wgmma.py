@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree
@@ -145,13 +145,9 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
     return lambda sel, mask: machine.wgmma.wait(whole_warps(sel, mask), number)
 
 
-_ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
-
-OPCODES: tuple[Opcode, ...] = (
-    Opcode(
-        "wgmma.mma_async", "... d, ...", _mma, accumulates=True, apart=True, by_proxy=True, **_ALL
-    ),
-    Opcode("wgmma.fence", ".sync{.aligned}", _fence, **_ALL),
-    Opcode("wgmma.commit_group", ".sync{.aligned}", _commit, **_ALL),
-    Opcode("wgmma.wait_group", ".sync{.aligned} n", _wait, **_ALL),
-)
+STEPS: dict[str, Decode] = {
+    "wgmma": _mma,
+    "wgmma fence": _fence,
+    "commit wgmma": _commit,
+    "wait for wgmma": _wait,
+}

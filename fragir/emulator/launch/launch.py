@@ -12,7 +12,6 @@ import numpy as np
 
 from fragir.emulator.checks.foreign import MakesCheck, listed, may_merge, merges
 from fragir.emulator.checks.selection import hooks_for
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch import environment
 from fragir.emulator.launch.arguments import Arguments
 from fragir.emulator.launch.decoding import Decoding
@@ -41,6 +40,7 @@ from fragir.emulator.report import Asynchrony, EmulationError, Report, gathered
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
+from fragir.ptx.opcodes.table import OPCODES
 
 if TYPE_CHECKING:
     from fragir.ptx.tree import Module

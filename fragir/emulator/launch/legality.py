@@ -7,15 +7,12 @@ that together have every opcode.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch.launch import Launch
-from fragir.emulator.program.opcode import NOT_EMULATED as NOT_EMULATED
-from fragir.emulator.program.opcode import Found
 from fragir.errors import FragirError
+from fragir.ptx.opcodes.row import NOT_EMULATED
+from fragir.ptx.opcodes.table import Names
 from fragir.ptx.reader import parse
-from fragir.ptx.tree import Instruction
 
 #: Together they have every opcode; what the others lack the first has.
 MACHINES = ("sm_100a", "sm_90a", "sm_120a")
@@ -32,23 +29,6 @@ _MODULE = """.version 9.2
 END: ret;
 }}
 """
-
-
-class Names(NamedTuple):
-    """What a statement may name beside special registers.
-
-    `outside` and `inside`: the text of declarations of a module, and of a kernel's body (its
-    registers too); `parameters`: names of the kernel's.
-    """
-
-    outside: str = ""
-    parameters: tuple[str, ...] = ()
-    inside: str = ""
-
-
-def found(instruction: Instruction) -> Found:
-    """What the table says of an instruction, `problem` where it has none such."""
-    return OPCODES.find(instruction.opcode, len(instruction.operands))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -12,8 +12,8 @@ import sys
 
 from fragir.emulator.checks.races.scopes import strength
 from fragir.emulator.numbers.types import count_of, kind_of, width_of
-from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.program.program import Program
+from fragir.ptx.opcodes.row import Opcode
 
 #: Warps of a launch below which more of them at once take no longer: numpy's calls are what costs.
 LEAST_WARPS = 32

@@ -13,8 +13,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from threading import Lock
 
-from fragir.emulator.program.opcode import Opcodes
 from fragir.emulator.program.program import Program
+from fragir.ptx.opcodes.row import Opcodes
 from fragir.ptx.tree import Module
 
 #: Characters that have been read into trees, of all texts that are kept; with the programs they

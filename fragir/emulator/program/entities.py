@@ -52,10 +52,6 @@ class Symbol:
 Entity = Register | Symbol
 
 
-#: Opcode of the pseudo instruction behind every call that copies the results.
-RESULTS = "results of call"
-
-
 @dataclass(slots=True)
 class Scope:
     """The names of one function, block or module; inner scopes hide outer ones."""

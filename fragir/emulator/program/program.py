@@ -13,7 +13,6 @@ from fragir.emulator.numbers.types import DTYPES
 from fragir.emulator.program.analyses import Analyses
 from fragir.emulator.program.declarations import functions_twice, problem, twice
 from fragir.emulator.program.entities import (
-    RESULTS,
     Entity,
     Placed,
     Register,
@@ -23,9 +22,11 @@ from fragir.emulator.program.entities import (
     type_size,
 )
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
+from fragir.ptx.opcodes.control import RESULTS
+from fragir.ptx.opcodes.row import Opcode as Opcode
+from fragir.ptx.opcodes.row import Opcodes
 from fragir.ptx.visit import walk
 
 LARGEST = 1 << 40  # bytes of a variable; what fits the machine it runs on is another question

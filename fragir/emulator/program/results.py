@@ -6,8 +6,8 @@ no vector of nothing but `_`.
 
 from __future__ import annotations
 
-from fragir.emulator.program.syntax import Line
 from fragir.ptx import tree
+from fragir.ptx.opcodes.syntax import Line
 
 
 def plain(operand: tree.Operand) -> tree.Operand:

@@ -15,7 +15,6 @@ import numpy as np
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import decode, sum_odd
 from fragir.emulator.numbers.types import dtype_of, where, width_of
-from fragir.emulator.program.syntax import Line
 from fragir.emulator.values import functions, reals
 from fragir.emulator.values.language import (
     BOOL,
@@ -24,13 +23,14 @@ from fragir.emulator.values.language import (
     INTEGRAL,
     REAL,
     ROUNDINGS,
+    Computation,
     Node,
     TextError,
-    Value,
     is_real,
     range_of,
     value_of,
 )
+from fragir.ptx.opcodes.syntax import Line
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -89,7 +89,7 @@ def dtype(kind: str) -> np.dtype[Any]:
 class Writer:
     """Writes values as Python; `names`: what the text means beside the operands."""
 
-    def __init__(self, value: Value, immediates: dict[str, int]) -> None:
+    def __init__(self, value: Computation, immediates: dict[str, int]) -> None:
         self.words, self.immediates = value.words, immediates
         self.types = {o.type for o in value.operands.values()}
         self.names: dict[str, Any] = {"np": np, "where": where}
@@ -345,7 +345,7 @@ def largest(node: Node) -> int | None:
 # -- functions -------------------------------------------------------------------------------------
 
 
-def _packed(function: Function, value: Value, count: int) -> Function:
+def _packed(function: Function, value: Computation, count: int) -> Function:
     """Applied to all elements of packed registers; predicates are of all elements of theirs."""
     part = {o.type: dtype(o.type) for o in value.operands.values()}
     parts = [part[o.type] if o.kind != "pred" else None for o in value.operands.values()]
@@ -363,7 +363,9 @@ def _packed(function: Function, value: Value, count: int) -> Function:
     return wrapped
 
 
-def _compiled(value: Value, results: tuple[str, ...], immediates: tuple[int, ...]) -> Function:
+def _compiled(
+    value: Computation, results: tuple[str, ...], immediates: tuple[int, ...]
+) -> Function:
     writer = Writer(value, dict(zip(value.immediates, immediates, strict=True)))
     texts = [writer.text(value.results[name]) for name in results]
     text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
@@ -372,7 +374,7 @@ def _compiled(value: Value, results: tuple[str, ...], immediates: tuple[int, ...
 
 @lru_cache(maxsize=1 << 12)
 def definition(
-    value: Value, results: tuple[str, ...] = ("d",), immediates: tuple[int, ...] = ()
+    value: Computation, results: tuple[str, ...] = ("d",), immediates: tuple[int, ...] = ()
 ) -> Function:
     """The results, one or a tuple, as a function of the operands that are read, as bits.
 

@@ -18,21 +18,21 @@ from itertools import product
 from typing import NamedTuple
 
 from fragir.emulator.numbers.types import width_of
-from fragir.emulator.program.opcode import Opcode
-from fragir.emulator.program.syntax import Line, ModifierSlot, Words
 from fragir.emulator.values.language import (
     BOOL,
     FLOATS,
     INTEGERS,
     INTEGRAL,
+    Computation,
     Node,
-    Value,
     bits_of,
     is_real,
     range_of,
     value_of,
     walk,
 )
+from fragir.ptx.opcodes.row import Opcode
+from fragir.ptx.opcodes.syntax import Line, ModifierSlot, Words
 
 #: Modifiers that an immediate tells of, and those that no function here knows.
 ROUNDINGS = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
@@ -43,7 +43,7 @@ _NAMES = "abcd"
 _AGNOSTIC = frozenset("+ - * & | ^ ~ neg <<".split())
 
 
-class Expression(NamedTuple):
+class CExpression(NamedTuple):
     """An expression of C; `text`: as the library names it."""
 
     result: str
@@ -98,7 +98,7 @@ def _erased(node: Node) -> Node:
 class _Writer:
     """Writes one value; `by`: its modifiers are those of k."""
 
-    def __init__(self, value: Value, node: Node, by: bool) -> None:
+    def __init__(self, value: Computation, node: Node, by: bool) -> None:
         self.words, self.by = frozenset(value.words), by
         self.names = dict(zip(value.operands, _NAMES, strict=False))
         floats = {o.type for o in value.operands.values()} | {value.results["d"].type}
@@ -430,7 +430,7 @@ def _bare(node: Node) -> Node:
     return Node(node.op, node.type, tuple(map(_bare, node.args)), node.value)
 
 
-def _in_immediate(value: Value, node: Node) -> bool:
+def _in_immediate(value: Computation, node: Node) -> bool:
     """Whether the modifiers of an opcode are told in k."""
     given = {w for w in value.words if w in MODIFIERS or w in ROUNDINGS or w in INTEGRAL} - {"rn"}
     if node.op == "integer":
@@ -448,7 +448,7 @@ def _is_narrowing(node: Node) -> bool:
 
 
 @lru_cache(maxsize=1 << 12)
-def expression(value: Value) -> Expression | None:
+def expression(value: Computation) -> CExpression | None:
     """The expression of an opcode's first result; None where it is not computed in C."""
     if not _UNKNOWN.isdisjoint(value.words) or len(value.operands) > len(_NAMES):
         return None
@@ -472,7 +472,7 @@ def expression(value: Value) -> Expression | None:
     except NoExpression:
         return None
     result = "u8" if node.type == BOOL else bits_of(node.type)
-    return Expression(result, tuple(writer.types.values()), _plain(text, result))
+    return CExpression(result, tuple(writer.types.values()), _plain(text, result))
 
 
 def _plain(text: str, result: str) -> str:
@@ -496,41 +496,41 @@ def _encloses(text: str) -> bool:
 # -- the list of all -------------------------------------------------------------------------------
 
 #: What `mov` and address arithmetic are made of, and pairs of numbers of 16 bits.
-MOVES: tuple[Expression, ...] = (
-    *(Expression(f"u{n}", (f"u{n}",), "a") for n in (8, 16, 32, 64)),
+MOVES: tuple[CExpression, ...] = (
+    *(CExpression(f"u{n}", (f"u{n}",), "a") for n in (8, 16, 32, 64)),
     *(
-        Expression(f"u{part}", (f"u{whole}",), "a >> k")
+        CExpression(f"u{part}", (f"u{whole}",), "a >> k")
         for part, whole in ((8, 16), (8, 32), (8, 64), (16, 32), (16, 64), (32, 64))
     ),
-    Expression("u32", ("u16", "u16"), "a | (u32)b << 16"),
-    Expression("u64", ("u32", "u32"), "a | (u64)b << 32"),
-    Expression("u64", ("u16",) * 4, "a | (u64)b << 16 | (u64)c << 32 | (u64)d << 48"),
-    Expression("u32", ("u8",) * 4, "a | (u32)b << 8 | (u32)c << 16 | (u32)d << 24"),
+    CExpression("u32", ("u16", "u16"), "a | (u32)b << 16"),
+    CExpression("u64", ("u32", "u32"), "a | (u64)b << 32"),
+    CExpression("u64", ("u16",) * 4, "a | (u64)b << 16 | (u64)c << 32 | (u64)d << 48"),
+    CExpression("u32", ("u8",) * 4, "a | (u32)b << 8 | (u32)c << 16 | (u32)d << 24"),
 )
 #: By the type of the pair: the nearest, and by k.
-PAIRS: dict[str, tuple[Expression, Expression]] = {
+PAIRS: dict[str, tuple[CExpression, CExpression]] = {
     kind: (
-        Expression("u32", ("u32", "u32"), f"(u32){name}(a, RN) << 16 | {name}(b, RN)"),
-        Expression("u32", ("u32", "u32"), f"(u32){name}(a, k) << 16 | {name}(b, k)"),
+        CExpression("u32", ("u32", "u32"), f"(u32){name}(a, RN) << 16 | {name}(b, RN)"),
+        CExpression("u32", ("u32", "u32"), f"(u32){name}(a, k) << 16 | {name}(b, k)"),
     )
     for kind, name in (("f16x2", "half_of"), ("bf16x2", "brain_of"))
 }
 #: The sum of two addresses.
-ADDRESSES = Expression("u64", ("u64", "u64"), "a + b")
-_JOINS: dict[tuple[str, ...], Expression] = {e.operands: e for e in MOVES if len(e.operands) > 1}
+ADDRESSES = CExpression("u64", ("u64", "u64"), "a + b")
+_JOINS: dict[tuple[str, ...], CExpression] = {e.operands: e for e in MOVES if len(e.operands) > 1}
 
 
-def widened(result: int, kind: str) -> Expression:
+def widened(result: int, kind: str) -> CExpression:
     """An integer as another of some bits, by the sign of its type."""
-    return Expression(f"u{result}", (kind,), "a")
+    return CExpression(f"u{result}", (kind,), "a")
 
 
-def part_of(part: int, whole: int) -> Expression:
+def part_of(part: int, whole: int) -> CExpression:
     """Some bits of a register, shifted down by the immediate."""
-    return Expression(f"u{part}", (f"u{whole}",), "a >> k")
+    return CExpression(f"u{part}", (f"u{whole}",), "a >> k")
 
 
-def joined(parts: int, width: int) -> Expression | None:
+def joined(parts: int, width: int) -> CExpression | None:
     """Parts of some bits, the lowest first, as one register."""
     return _JOINS.get((f"u{width}",) * parts)
 
@@ -544,17 +544,18 @@ def _choices(slot: ModifierSlot) -> Iterable[str]:
     return words
 
 
-def _spelled(row: Opcode, line: Line) -> Iterator[Words]:
+def spelled(row: Opcode, line: Line) -> Iterator[Words]:
+    """Every opcode of a line for which there may be an expression, in the order of the row."""
     for words in product(*map(_choices, line.slots)):
         yield (*row.head, *filter(None, words))
 
 
-def expressions(rows: Iterable[Opcode]) -> dict[str, Expression]:
+def expressions(rows: Iterable[Opcode]) -> dict[str, CExpression]:
     """All expressions of rows, each under the name of the first opcode that has it."""
-    found: dict[Expression, str] = {}
+    found: dict[CExpression, str] = {}
     names: set[str] = set()
 
-    def add(expression: Expression | None, name: str) -> None:
+    def add(expression: CExpression | None, name: str) -> None:
         if expression is None or expression in found:
             return
         name = re.sub(r"\W", "_", name)
@@ -566,13 +567,13 @@ def expressions(rows: Iterable[Opcode]) -> dict[str, Expression]:
     for row in rows:
         lines = [line for line in row.box if not line.missing and isinstance(row.decode, str)]
         for line in lines:
-            for words in _spelled(row, line):
+            for words in spelled(row, line):
                 counts = line.counts(words)
                 value = value_of(row.decode, line, words, counts[-1], row.known)  # type: ignore[arg-type]
                 made = expression(value)
                 by = made is not None and bool(re.search(r"\bk\b", made.expression))
-                spelled = [w for w in words if not by or w not in _TOLD]
-                add(made, "_".join([*spelled, *["by"] * by]))
+                kept = [w for w in words if not by or w not in _TOLD]
+                add(made, "_".join([*kept, *["by"] * by]))
     for kind, pair in PAIRS.items():
         for each in pair:
             add(each, f"cvt_{kind}_f32")

@@ -7,7 +7,7 @@ fields, permutations of bytes (PTX ISA 9.2, sections 9.7.1 to 9.7.3 and 9.7.8).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -191,26 +191,29 @@ def dot2_high(a: Array, b: Array, c: Array) -> Array:
     return _dot(a, b, c, 16, 2)
 
 
-class Function(NamedTuple):
-    """A function: on arrays, the type of its result ("" as its first operand's), and for the checks
-    where its bits go, as of `Moves`: the operands that steer them."""
+class NamedFunction(NamedTuple):
+    """A function: on arrays, and the type of its result ("" as its first operand's).
+
+    `moves`: every bit of the result is one of the operand; `counts`: what it gives is a number,
+    whatever it is given.
+    """
 
     arrays: Callable[..., Array]
     type: str = ""
-    steering: tuple[int, ...] | None = None
-    address: Literal["", "number"] = ""
+    moves: bool = False
+    counts: bool = False
 
 
-FUNCTIONS: dict[str, Function] = {
-    "high": Function(high),
-    "popc": Function(population, "u32", address="number"),
-    "clz": Function(leading_zeros, "u32", address="number"),
-    "brev": Function(reverse_bits, steering=()),
-    "fns": Function(find_nth, "u32", address="number"),
-    "ones": Function(ones, "u64"),
-    "permute": Function(permute, "u32", steering=(2,)),
-    "look_up": Function(look_up, "u32"),
-    "dot4": Function(dot4, "u32"),
-    "dot2": Function(dot2, "u32"),
-    "dot2_high": Function(dot2_high, "u32"),
+FUNCTIONS: dict[str, NamedFunction] = {
+    "high": NamedFunction(high),
+    "popc": NamedFunction(population, "u32", counts=True),
+    "clz": NamedFunction(leading_zeros, "u32", counts=True),
+    "brev": NamedFunction(reverse_bits, moves=True),
+    "fns": NamedFunction(find_nth, "u32", counts=True),
+    "ones": NamedFunction(ones, "u64"),
+    "permute": NamedFunction(permute, "u32"),
+    "look_up": NamedFunction(look_up, "u32"),
+    "dot4": NamedFunction(dot4, "u32"),
+    "dot2": NamedFunction(dot2, "u32"),
+    "dot2_high": NamedFunction(dot2_high, "u32"),
 }

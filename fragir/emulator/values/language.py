@@ -51,8 +51,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.types import width_of
-from fragir.emulator.program.syntax import Line, Words
 from fragir.emulator.values.functions import FUNCTIONS
+from fragir.ptx.opcodes.syntax import Line, Words
 
 #: What a comparison's word asks of two values. Of integers lo to hs are lt to ge.
 COMPARISONS: dict[str, str] = {
@@ -120,7 +120,7 @@ Known: TypeAlias = int | float | bool
 Term: TypeAlias = Node | Known
 
 
-class Operand(NamedTuple):
+class ReadOperand(NamedTuple):
     """One operand: its place in the statement, the type that it is read as, and its own."""
 
     place: int
@@ -129,7 +129,7 @@ class Operand(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Computation:
     """What an opcode computes.
 
     `operands`: those that are read, in the order of the statement; `results` by their names, d
@@ -137,7 +137,7 @@ class Value:
     """
 
     words: Words
-    operands: dict[str, Operand]
+    operands: dict[str, ReadOperand]
     immediates: dict[str, int]
     kinds: dict[str, str]  # of results
     results: dict[str, Node]
@@ -516,7 +516,7 @@ _FRAMES = frozenset(("ftz", "sat", "relu", "oob"))
 @lru_cache(maxsize=1 << 12)
 def value_of(
     text: str, line: Line, words: Words, count: int, known: frozenset[str] = frozenset()
-) -> Value:
+) -> Computation:
     """What an opcode with these words, in the order of its row, computes from `count` operands.
 
     `known`: words of other lines of the row, which the text may ask for.
@@ -534,7 +534,7 @@ def value_of(
     floats = {type_of(kind) for _, kind in kinds} & FLOATS
     # f64 has no .ftz but in approximations, which flush by themselves.
     flushed = floats & {"f32"} or floats - {"f64"} if "ftz" in given else frozenset[str]()
-    operands: dict[str, Operand] = {}
+    operands: dict[str, ReadOperand] = {}
     immediates: dict[str, int] = {}
     for index, (name, kind) in enumerate(read, 1):
         if kind == "imm":
@@ -543,11 +543,11 @@ def value_of(
             continue
         own = type_of(kind)
         raw = bits_of(kind) if own in FLOATS or kind in PACKED else kind
-        operands[name] = Operand(index, raw, own)
+        operands[name] = ReadOperand(index, raw, own)
         node = Node("operand", own, value=name)
         maker.names[name] = Node("flush", own, (node,)) if own in flushed else node
     if "cc" in text:
-        operands["cc"] = Operand(-1, "pred", BOOL)
+        operands["cc"] = ReadOperand(-1, "pred", BOOL)
         maker.names["cc"] = Node("operand", BOOL, value="cc")
     wanted = {"d": kinds[0][1], "cc": "pred"}
     if second := _SECOND.search(line.text.partition("!")[0].partition(" ")[2]):
@@ -569,7 +569,7 @@ def value_of(
     used = {n.value for node in results.values() for n in walk(node) if n.op == "operand"}
     if "cc" not in used:
         operands.pop("cc", None)
-    return Value(
+    return Computation(
         words,
         operands,
         immediates,

@@ -16,8 +16,8 @@ from fragir.emulator.values.language import (
     INTEGERS,
     INTEGRAL,
     ROUNDINGS,
+    Computation,
     Node,
-    Value,
     range_of,
     walk,
 )
@@ -79,7 +79,7 @@ _LONG = frozenset(("sat", "relu", "oob", "xorsign", "satfinite", *INTEGRAL)) | {
 
 
 @lru_cache(maxsize=1 << 12)
-def short_road(value: Value) -> Quick | None:
+def short_road(value: Computation) -> Quick | None:
     """A quick function of the operands; None where there is none."""
     node = value.results["d"]
     mode = next((w for w in value.words if w in ROUNDINGS), "rn")
@@ -142,7 +142,7 @@ def _arithmetic(exact: Node, form: str) -> Function | None:
     return None
 
 
-def _near(exact: Node, form: str, value: Value) -> Function | None:
+def _near(exact: Node, form: str, value: Computation) -> Function | None:
     """A function computed in f64 and rounded once."""
     if form == "bf16":
         return None
@@ -199,7 +199,7 @@ def _conversion(exact: Node, form: str, flushes: bool) -> Quick | None:
     return Quick(narrow, TYPES[kind], into)
 
 
-def _to_integer(value: Value, node: Node) -> Quick | None:
+def _to_integer(value: Computation, node: Node) -> Quick | None:
     """cvt of f32, f16 or bf16 to an integer of at most 32 bits."""
     (exact,) = node.args
     if exact.op != "operand" or exact.type not in TYPES or width_of(node.type) > 32:
@@ -222,7 +222,7 @@ def _to_integer(value: Value, node: Node) -> Quick | None:
     return Quick(convert, TYPES[exact.type], into)
 
 
-def _comparison(value: Value, node: Node) -> Quick | None:
+def _comparison(value: Computation, node: Node) -> Quick | None:
     """f32 and f64 are compared as numpy does."""
     kinds = {o.type for o in value.operands.values()}
     if len(kinds) != 1 or not kinds <= {"f32", "f64"} or value.elements > 1:

@@ -6,8 +6,8 @@
 from pathlib import Path
 
 import fragir.emulator.native
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.values.c import header
+from fragir.ptx.opcodes.table import OPCODES
 
 PLACE = Path(fragir.emulator.native.__file__).parent / "source" / "straight_list.h"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.native.straight import functions
 from fragir.emulator.values.c import expressions, header
+from fragir.ptx.opcodes.table import OPCODES
 
 from .straight_list import PLACE, text
 

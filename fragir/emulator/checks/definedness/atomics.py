@@ -21,8 +21,8 @@ from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.machine.lanes import Mask, store
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.numbers.types import UINT, dtype_of, where, width_of
-from fragir.emulator.program.opcode import LOGIC
 from fragir.ptx import tree
+from fragir.ptx.opcodes.row import LOGIC
 
 #: (old value, its undefined bits, operands, their undefined bits) -> undefined bits of the new
 #: value. Arrays `[access, part]`: a .b128 has two parts.

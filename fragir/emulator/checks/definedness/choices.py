@@ -11,9 +11,10 @@ from __future__ import annotations
 from fragir.emulator.program.dataflow import Dataflow, Roles
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import targets
-from fragir.emulator.program.opcode import Logic, Moves
 from fragir.emulator.program.program import Program
+from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
+from fragir.ptx.opcodes.row import Logic, Moves
 
 #: So many instructions are looked at behind a branch.
 _FAR = 256
@@ -22,7 +23,8 @@ _FAR = 256
 def arithmetic(program: Program, ins: tree.Instruction, each: Roles) -> bool:
     """Whether an instruction only computes registers from those of its lane."""
     row = program.opcode(ins)
-    if not (isinstance(row.bits, Moves | Logic) or row.bits in ("mixed", "halves")):
+    bits = facts(row).bits
+    if not (isinstance(bits, Moves | Logic) or bits in ("mixed", "halves")):
         return False
     elsewhere = (
         *(row.ends, row.together, row.access, row.asynchronous, row.polls, row.fence, row.apart),

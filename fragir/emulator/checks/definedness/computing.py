@@ -19,8 +19,9 @@ from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.numbers.types import Bools
-from fragir.emulator.program.opcode import Logic, Moves
+from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
+from fragir.ptx.opcodes.row import Logic, Moves
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -39,17 +40,18 @@ class Computing:
         outs = [r for r in each.written if r in self.undefined.tracked]
         sources = [r for r in data if r in self.undefined.tracked]
         row = d.program.opcode(ins)
-        same = row.cancels and len({*each.operands[1:]}) == 1
+        told = facts(row)
+        same = told.cancels and len({*each.operands[1:]}) == 1
         if not outs:
             return []
         if not sources or same:
             return self.undefined.clear(outs)
         step = later(d, lambda: sequence(self._steps(d, ins, each, sources, outs)))
         causes = self.undefined.causes
-        if isinstance(row.bits, Moves) and row.together:
+        if isinstance(told.bits, Moves) and row.together:
             origins = causes.repeat(d, ins)
         else:
-            origins = causes.spread(sources, outs, row.bits == "warp")
+            origins = causes.spread(sources, outs, told.bits == "warp")
         return self.undefined.if_doubtful([origins, step], sources, outs)
 
     def _steps(
@@ -60,20 +62,20 @@ class Computing:
         sources: list[Register],
         outs: list[Register],
     ) -> list[Step]:
-        row = d.program.opcode(ins)
+        told = facts(d.program.opcode(ins)).bits
         plane = PlaneDecoder(d, self.plane)
-        if isinstance(row.bits, Moves):
-            return self._move(plane, ins, each, outs, row.bits.steering)
-        if isinstance(row.bits, Logic):
-            table = d.literal(ins, 4) if row.bits.table is None else row.bits.table
+        if isinstance(told, Moves):
+            return self._move(plane, ins, each, outs, told.steering)
+        if isinstance(told, Logic):
+            table = d.literal(ins, 4) if told.table is None else told.table
             if table is not None:
-                return [self._logic(d, plane, ins, table & 0xFF, row.bits.operands)]
+                return [self._logic(d, plane, ins, table & 0xFF, told.operands)]
         rows = [self.plane.row(r) for r in sources]
         targets = [self.plane.row(r) for r in outs]
-        if row.bits == "halves":
+        if told == "halves":
             return [self._pair(ins, each)]
         parts = lanes_of(ins, [r.width for r in (*each.read, *each.written)])
-        together = row.bits == "warp"
+        together = told == "warp"
 
         def run(sel: Any, mask: Mask) -> None:
             chosen: list[Any] = [row[sel] for row in rows]

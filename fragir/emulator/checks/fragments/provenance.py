@@ -24,9 +24,10 @@ from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import LOGIC, Logic, Moves
 from fragir.emulator.program.program import Program
+from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
+from fragir.ptx.opcodes.row import LOGIC, Logic, Moves
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -101,7 +102,7 @@ class ByteOrigins:
 
     def _steering(self, ins: tree.Instruction) -> tuple[int, ...] | None:
         """The operands that steer a moving instruction; None where bytes do not stay whole."""
-        bits = self.program.opcode(ins).bits
+        bits = facts(self.program.opcode(ins)).bits
         if bits == "shuffle":
             return _SHUFFLED
         if isinstance(bits, Moves) and bits.whole(
@@ -115,7 +116,7 @@ class ByteOrigins:
 
     def _logical(self, ins: tree.Instruction) -> bool:
         """Whether it is a mask or a union of bytes."""
-        bits = self.program.opcode(ins).bits
+        bits = facts(self.program.opcode(ins)).bits
         return isinstance(bits, Logic) and bits.operands == 2 and "pred" not in ins.opcode
 
     def _sources(self, ins: tree.Instruction, each: Roles) -> list[Register]:
@@ -237,7 +238,7 @@ class ByteOrigins:
         decoders = [PlaneDecoder(d, plane) for plane in self.planes]
         numbers = [[p.source(ins, i, kind) for p in decoders] for i in (1, 2)]
         outs = [p.target(ins, 0, kind) for p in decoders]
-        neutral = 0xFF if self.program.opcode(ins).bits == LOGIC["and"] else 0
+        neutral = 0xFF if facts(self.program.opcode(ins)).bits == LOGIC["and"] else 0
 
         def whole(sel: Any, index: int) -> Any:
             value = np.ascontiguousarray(

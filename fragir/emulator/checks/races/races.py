@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Copy, Transfer
-    from fragir.emulator.program.opcode import Opcode
     from fragir.emulator.program.program import Program
+    from fragir.ptx.opcodes.row import Opcode
     from fragir.ptx.tree import Instruction
 
 

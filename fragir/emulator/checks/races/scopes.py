@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from fragir.emulator.program.opcode import Opcode
     from fragir.emulator.program.program import Program
+    from fragir.ptx.opcodes.row import Opcode
 
 #: From narrow to wide. On one device .sys reaches no further than .gpu.
 BLOCK, CLUSTER, DEVICE = 1, 2, 3

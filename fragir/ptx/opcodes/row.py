@@ -1,8 +1,8 @@
-"""One row for an opcode: its legal words and operands, who decodes it, what checks must know.
+"""One row for an opcode: its legal words and operands, what it computes, what checks must know.
 
-A row belongs to a family of instructions (`instructions/`), which keeps it beside the function
-that decodes it; the checks read off the row what the instruction does with bits, addresses, lanes
-and memory. `Opcodes` finds the row of an instruction, or says why there is none.
+The emulator's checks, and the effects of operations in the dialects, are read off the row: what the
+instruction does with bits, addresses, lanes and memory. `Opcodes` finds the row of an instruction,
+or says why there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from fragir.emulator.program.syntax import REPEATED, Line, Reading, Words, lines
+from fragir.ptx.opcodes.syntax import REPEATED, Line, Reading, Words, lines
 from fragir.ptx.tree import Instruction
 
 #: From a decoder and an instruction to its step.
@@ -103,20 +103,26 @@ Address: TypeAlias = Literal[
 
 @dataclass(eq=False)  # not frozen, which takes four times as long: every start makes 240
 class Opcode:
-    """`name`: the words it begins with; `syntax`: see `syntax.py`; `decode`: what it computes, as
-    text (`values/language.py`), or the function that makes its step; a row without it ends a block,
-    or is not emulated, `missing` being why."""
+    """`name`: the words it begins with; `syntax`: see `syntax.py`.
+
+    `decode`: what it computes, as text (`fragir/emulator/values/language.py`), or a function from
+    the emulator's decoder and a statement to its step; rows of ours name their `step` instead. A
+    row without either ends a block, or is not emulated, `missing` being why.
+    """
 
     name: str
     syntax: str = ""
     decode: Decode | str | None = None
     _: KW_ONLY
+    #: Its step, by the name that the emulator's tables have for it.
+    step: str = ""
     rules: tuple[Rule, ...] = ()
     missing: str = ""
     #: Words that ptxas takes beside those of the ISA, which gives them no meaning; always .pred.
     beside: str = ""
-    bits: Bits = "mixed"
-    address: Address = "unknown"
+    #: These follow from what it computes where it is a text; else "mixed" and "unknown".
+    bits: Bits | None = None
+    address: Address | None = None
     #: Two equal operands give a result that does not depend on them.
     cancels: bool = False
     #: The lanes that must come together: the whole warp, or those of the membermask that is the
@@ -150,8 +156,6 @@ class Opcode:
     registers: bool = False
     #: It may take a cluster off the launch.
     takes_cluster: bool = False
-    #: It as operations of a straight run, where the text of a row does not say so.
-    straight: Callable[[Any, Instruction], list[Any]] | None = None
     #: Registers wider than its types will do (section 9.4.1).
     wider: bool = False
     #: Its result is no value made of values of the same lane.

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from fragir.emulator.program.opcode import Opcode
 from fragir.errors import FragirError, kind_of
+from fragir.ptx.opcodes.row import Opcode
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fragir.emulator.program.opcode import Rule
-from fragir.emulator.program.syntax import SETS
+from fragir.ptx.opcodes.row import Rule
+from fragir.ptx.opcodes.syntax import SETS
 
 
 def needs(words: str, others: str) -> Rule:
