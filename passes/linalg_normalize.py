@@ -35,48 +35,40 @@ class LinalgNormalizePass(ModulePass):
 
 def _normalize(function: func.FuncOp) -> None:
     """Takes the steps that there is something for; what they need is imported then."""
-    names, taken = _names(function), False
+    names = _names(function)
     if not names.isdisjoint(AFFINE):
         from fragir.passes.normalizing.affine import expand_affine
 
         expand_affine(function)
-        taken = True
     if "linalg.softmax" in names:
         from fragir.passes.normalizing.softmax import expand_softmax
 
         expand_softmax(function)
-        taken = True
     if any(map(_is_on_tensors, function.walk())):
         from fragir.passes.normalizing.elementwise import expand_elementwise
 
         expand_elementwise(function)
-        taken = True
     if any(name.startswith("linalg.") and name not in GENERAL for name in names):
         from fragir.passes.normalizing.generalising import generalise
 
         generalise(function)
-        taken = True
     if any(len(x.results) > 1 for x in function.walk() if x.name == "linalg.generic"):
         from fragir.passes.normalizing.splitting import split_generics
 
         split_generics(function)
-        taken = True
     if any(map(_may_be_narrow_sum, function.walk())):
         from fragir.passes.normalizing.wide_sums import widen_sums
 
         widen_sums(function)
-        taken = True
     if any(map(_is_of_tensors, function.walk())):
         from fragir.passes.normalizing.tensors import expand_tensors
 
         expand_tensors(function)
-        taken = True
     if any(is_stored_wider(v.type) for x in function.walk() for v in (*x.operands, *x.results)):
         from fragir.passes.normalizing.stored_elements import widen_elements
 
         widen_elements(function)
-        taken = True
-    if taken:
+    if any(x.results for x in function.walk() if x.name == "linalg.generic"):
         from fragir.passes.normalizing.folding import fold_copies
 
         fold_copies(function)
@@ -87,7 +79,7 @@ GENERAL = ("linalg.generic", "linalg.fill", "linalg.yield", "linalg.index")
 """What stays."""
 OF_TENSORS = frozenset(
     (
-        *("tensor.splat", "tensor.from_elements", "tensor.insert"),
+        *("tensor.splat", "tensor.from_elements", "tensor.insert", "tensor.insert_slice"),
         *("tensor.concat", "tensor.pad", "tensor.generate", "tensor.pack", "tensor.unpack"),
         *("linalg.pack", "linalg.unpack"),
     )

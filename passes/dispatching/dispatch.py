@@ -23,7 +23,7 @@ from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one,
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
 from fragir.passes.structured.bodies import KernelProblem
 from fragir.passes.structured.memory import VIEWS, erase_dead, is_scalar, name_sizes, root_of
-from fragir.passes.structured.writing import WrittenKernel, copied, is_computed, write
+from fragir.passes.structured.writing import WrittenKernel, computed_in, copied, is_computed, write
 
 
 class Dispatch:
@@ -33,6 +33,8 @@ class Dispatch:
         self._module, self._function, self._target = module, function, target
         self._block = function.body.block
         self._order: dict[SSAValue, int] = {}
+        self._refused: tuple[list[Operation], KernelProblem | None] = [], None
+        """All operations, and why they are not one kernel."""
 
     def run(self) -> None:
         """Replaces the groups by launches; a function of one kernel becomes that."""
@@ -47,6 +49,7 @@ class Dispatch:
             if isinstance(found, WrittenKernel):
                 self._become(found)
                 return
+            self._refused = computed_in(self._function), found
         before, names = self._function.arg_attrs, self._name()
         name_sizes(self._function)
         groups = groups_of(units, self._write)
@@ -81,6 +84,9 @@ class Dispatch:
         Rewriter.erase_op(self._function)
 
     def _write(self, group: Sequence[Operation]) -> WrittenKernel | KernelProblem:
+        operations, problem = self._refused
+        if problem is not None and list(group) == operations:
+            return problem
         return write(self._kernel(group), self._target)
 
     def _made(self, group: KernelGroup, number: int) -> func.FuncOp:

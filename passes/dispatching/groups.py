@@ -17,11 +17,14 @@ from xdsl.dialects import memref
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.narrow import is_memref
 from fragir.passes.structured.bodies import KernelProblem, has_product
 from fragir.passes.structured.memory import root_of
+from fragir.passes.structured.products import is_reduction
+from fragir.passes.structured.reshapes import NoPlaceError, is_part, places_through
 from fragir.passes.structured.writing import WrittenKernel, is_computed
 
 Writer = Callable[[Sequence[Operation]], WrittenKernel | KernelProblem]
@@ -112,17 +115,19 @@ def groups_of(units: Sequence[Unit], write: Writer) -> list[KernelGroup]:
 
 def _grown(first: Unit, rest: Sequence[Unit], write: Writer) -> tuple[KernelGroup, list[Unit]]:
     """The longest group that a kernel is written for, from a unit on, and what joined it."""
-    joining = _able(first, _joining(first, rest))
+    joining = _joining(first, rest)
+    able = len(_able(first, [unit for more in joining for unit in more]))
+    while sum(map(len, joining)) > able:
+        joining.pop()
     while True:
-        operations = _operations([first, *joining])
+        joined = [unit for more in joining for unit in more]
+        operations = _operations([first, *joined])
         found = write(operations)
         if isinstance(found, WrittenKernel) or not joining:
-            return KernelGroup(
-                operations, found if isinstance(found, WrittenKernel) else None
-            ), joining
+            return KernelGroup(operations, _kernel(found)), joined
         most = len(operations) - 1 if found.most is None else found.most
         joining.pop()
-        while joining and len(_operations([first, *joining])) > most:
+        while joining and len(_operations([first, *(x for more in joining for x in more)])) > most:
             joining.pop()
 
 
@@ -154,7 +159,7 @@ def _able(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
     """Those ahead of what no kernel has: a second product, or a sum of what another one sums to
     along loops that the second one reduces.
     """
-    products, found, sums = 0, list[Unit](), dict[SSAValue, frozenset[int]]()
+    products, found, sums = 0, list[Unit](), Sums()
     for unit in (first, *rest):
         for op in unit.operations:
             if isinstance(op, LinalgStructuredOperation):
@@ -165,38 +170,101 @@ def _able(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
     return found[1:]
 
 
-def _follow(op: LinalgStructuredOperation, sums: dict[SSAValue, frozenset[int]]) -> bool:
-    """Notes along which dimensions of memory others' sums lie, by what an operation reads; whether
-    it reduces none of these.
+Sums = dict[SSAValue, tuple[SSAValue, frozenset[int]]]
+"""Of memory by its root: the view that was written, and along which of its dimensions others' sums
+lie."""
+
+
+def _follow(op: LinalgStructuredOperation, sums: Sums) -> bool:
+    """Notes where others' sums lie in what an operation writes, by what it reads. Whether a kernel
+    may have all: it neither reduces them, nor reads a part of them, nor at places of its body's.
     """
     maps, first = maps_of(op), len(op.inputs)
     along: set[int] = set()
     for value, map_, argument in zip(op.operands, maps, op.body.block.args, strict=True):
-        if argument.uses:
-            for dim in sums.get(value, ()):
-                along |= map_.results[dim].used_dims()
+        if not argument.uses or not is_memref(value.type):
+            continue
+        dims = _sums_in(value, sums)
+        if dims is None:
+            return False
+        along.update(*(map_.results[dim].used_dims() for dim in dims))
+    for inner in op.body.block.ops:
+        if isinstance(inner, memref.LoadOp) and is_memref(inner.memref.type):
+            dims = _sums_in(inner.memref, sums)
+            loops = [x.owner for x in inner.indices]
+            if dims is None or (dims and not all(isinstance(x, ops.IndexOp) for x in loops)):
+                return False
+            along.update(x.dim.value.data for x in loops if dims and isinstance(x, ops.IndexOp))
     kept = set[int]().union(*(map_.used_dims() for map_ in maps[first:]))
     if along - kept:
         return False
     reduces = len(kept) < maps[0].num_dims
     for value, map_ in zip(op.outputs, maps[first:], strict=True):
         dims = enumerate(map_.results)
-        sums[value] = frozenset(d for d, e in dims if reduces or e.used_dims() & along)
+        found = frozenset(d for d, e in dims if reduces or e.used_dims() & along)
+        sums[root_of(value)] = value, found
     return True
+
+
+def _sums_in(value: SSAValue, sums: Sums) -> set[int] | None:
+    """Along which dimensions of a view others' sums lie; None of a view that no kernel reads."""
+    written, dims = sums.get(root_of(value), (value, frozenset[int]()))
+    if written is value or not dims:
+        return set(dims)
+    try:
+        places = places_through(value, written)
+    except NoPlaceError:
+        return None
+    if is_part(value) and not all(isinstance(places[dim], AffineDimExpr) for dim in dims):
+        return None
+    return set[int]().union(*(places[dim].used_dims() for dim in dims))
 
 
 def _operations(units: Sequence[Unit]) -> list[Operation]:
     return [op for unit in units for op in unit.operations]
 
 
-def _joining(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
-    """What may run right behind an operation and reads of what is computed there, in order."""
-    made, joining, passed = set(first.memory.writes), list[Unit](), list[Unit]()
+def _joining(first: Unit, rest: Sequence[Unit]) -> list[tuple[Unit, ...]]:
+    """What may run right behind an operation and reads of what is computed there, in order: each
+    with those of the operations ahead of it that it needs, too, if they are elementwise.
+    """
+    made, joining, passed = set(first.memory.writes), list[tuple[Unit, ...]](), list[Unit]()
     for unit in rest:
-        free = not any(unit.memory.meets(other.memory) for other in passed)
-        if free and not unit.memory.reads.isdisjoint(made):
-            joining.append(unit)
-            made |= unit.memory.writes
-        else:
+        needed = _needed(unit, passed) if not unit.memory.reads.isdisjoint(made) else None
+        if needed is None:
             passed.append(unit)
+            continue
+        joining.append((*needed, unit))
+        made.update(*(one.memory.writes for one in joining[-1]))
+        passed = [one for one in passed if one not in needed]
     return joining
+
+
+def _needed(unit: Unit, passed: Sequence[Unit]) -> list[Unit] | None:
+    """Those of the units passed that have to run ahead of one; None where others than elementwise
+    ones do.
+    """
+    needed = list[Unit]()
+    for other in reversed(passed):
+        if any(other.memory.meets(one.memory) for one in (unit, *needed)):
+            if not all(map(_is_elementwise, other.operations)):
+                return None
+            needed.insert(0, other)
+    works = [op for op in unit.operations if isinstance(op, LinalgStructuredOperation)]
+    if needed and any(map(has_product, works)):
+        return needed if all(map(_is_copy, _operations(needed))) else None
+    return needed
+
+
+def _is_elementwise(op: Operation) -> bool:
+    return isinstance(op, memref.CopyOp) or (
+        isinstance(op, LinalgStructuredOperation) and not is_reduction(op)
+    )
+
+
+def _is_copy(op: Operation) -> bool:
+    """Whether an operation only puts elements elsewhere."""
+    if not isinstance(op, LinalgStructuredOperation):
+        return True
+    end = op.body.block.last_op
+    return end is not None and all(isinstance(x.owner, Block | memref.LoadOp) for x in end.operands)

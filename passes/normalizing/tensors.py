@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, tensor
@@ -14,13 +15,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects.linalg.destinations import PACKING
+from fragir.dialects.narrow import integers
 from fragir.dialects.slices import mixed
 from fragir.passes.normalizing.building import MOST_ELEMENTS, Size, Tensor, TensorBuilder, index_in
+
+MOST_JOINED = 4
+"""Of joined tensors that are a choice by place: each element reads all of them."""
 
 
 def expand_tensors(function: func.FuncOp) -> None:
     """Replaces what frag-bufferize does not know by fills, generics and insertions."""
     for op in list(function.walk()):
+        if isinstance(op, tensor.InsertSliceOp) and _is_insertion(op.result):
+            continue  # a part of what the last one of a chain makes
         if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, TensorType):
             _constant(op)
         elif op.parent is function.body.blocks.first:
@@ -40,6 +47,11 @@ def _expand(op: Operation) -> None:
         _insert(op, at)
     elif isinstance(op, tensor.ConcatOp):
         _concat(op, at)
+    elif isinstance(op, tensor.InsertSliceOp):
+        if isinstance(op.dest.owner, ops.FillOp):
+            _insert_into_filled(op, op.dest.owner)
+        else:
+            _insert_parts(op)
     elif isinstance(op, tensor.PadOp):
         _pad(op, at)
     elif op.name == "tensor.generate":
@@ -102,8 +114,11 @@ def _insert(op: tensor.InsertOp, at: TensorBuilder) -> None:
 
 
 def _concat(op: tensor.ConcatOp, at: TensorBuilder) -> None:
-    """Each input is a part of the result."""
+    """Each input is a part of the result; next to what computes, a choice by place."""
     dim, type_ = op.dim.value.data, at.tensor(op.result.type)
+    if _is_chosen(list(op.inputs), op.result):
+        at.replace(_chosen(at, list(op.inputs), type_, dim))
+        return
     rank = len(type_.get_shape())
     lengths = [at.size(value, dim) for value in op.inputs]
     whole = [at.sum(lengths) if d == dim else at.size(op.inputs[0], d) for d in range(rank)]
@@ -113,6 +128,133 @@ def _concat(op: tensor.ConcatOp, at: TensorBuilder) -> None:
         sizes = [at.size(value, d) for d in range(rank)]
         found = _put_part(at, value, found, offsets, sizes)
     at.replace(found)
+
+
+def _insert_parts(op: tensor.InsertSliceOp) -> None:
+    """Parts that make up an empty tensor, put in one after the other, are joined tensors."""
+    parts, whole = list[tuple[int, ...]](), _shape_of(op.result)
+    inputs, chain = list[SSAValue](), list[Operation]()
+    made: Operation | Block = op
+    while isinstance(made, tensor.InsertSliceOp) and (made is op or _has_one_use(made.result)):
+        values = (*made.offsets, *made.sizes, *made.strides)
+        if values or set(integers(made.static_strides)) != {1}:
+            return
+        if tuple(integers(made.static_sizes)) != _shape_of(made.source):
+            return
+        parts.append(tuple(integers(made.static_offsets)))
+        inputs.append(made.source)
+        chain.append(made)
+        made = made.dest.owner
+    dims = [dim for dim in range(len(whole)) if any(part[dim] for part in parts)]
+    if not isinstance(made, tensor.EmptyOp) or len(dims) != 1:
+        return
+    (dim,) = dims
+    order = sorted(range(len(parts)), key=lambda number: parts[number][dim])
+    inputs = [inputs[number] for number in order]
+    shapes = [_shape_of(value) for value in inputs]
+    ends = [sum(shape[dim] for shape in shapes[:number]) for number in range(len(shapes) + 1)]
+    if [parts[number][dim] for number in order] != ends[:-1] or ends[-1] != whole[dim]:
+        return
+    if any(n != m for shape in shapes for d, (n, m) in enumerate(zip(shape, whole)) if d != dim):
+        return
+    if _is_chosen(inputs, op.result):
+        at = TensorBuilder(op)
+        at.replace(_chosen(at, inputs, at.tensor(op.result.type), dim))
+        for other in chain[1:]:
+            Rewriter.erase_op(other)
+
+
+def _insert_into_filled(op: tensor.InsertSliceOp, fill: ops.FillOp) -> None:
+    """A part of what is filled, its elements perhaps set apart: each knows whether it is one."""
+    if op.offsets or op.sizes or op.strides or min(_shape_of(op.result), default=-1) <= 0:
+        return
+    first, steps = integers(op.static_offsets), integers(op.static_strides)
+    sizes, at = _shape_of(op.source), TensorBuilder(op)
+    readers = (use.operation for use in op.result.uses)
+    if tuple(integers(op.static_sizes)) != sizes or 0 in sizes:
+        return
+    if not any(isinstance(reader, LinalgStructuredOperation) for reader in readers):
+        return
+
+    def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
+        inside: SSAValue | None = None
+        indices: list[SSAValue] = []
+        for dim, place in enumerate(places):
+            if (first[dim], steps[dim], sizes[dim]) == (0, 1, _shape_of(op.result)[dim]):
+                indices.append(place)
+                continue
+            moved = build.insert(arith.SubiOp(place, index_in(build, first[dim]))).result
+            least = build.insert(arith.MaxSIOp(moved, index_in(build, 0))).result
+            step = index_in(build, steps[dim])
+            number = build.insert(arith.DivUIOp(least, step)).result if steps[dim] > 1 else least
+            held = build.insert(arith.MinSIOp(number, index_in(build, sizes[dim] - 1))).result
+            there = build.insert(arith.MuliOp(held, step)).result if steps[dim] > 1 else held
+            same = build.insert(arith.CmpiOp(moved, there, "eq")).result
+            inside = same if inside is None else build.insert(arith.AndIOp(inside, same)).result
+            indices.append(held)
+        element = at.tensor(op.result.type).element_type
+        value = build.insert(tensor.ExtractOp(op.source, indices, element)).result
+        if inside is None:
+            return value
+        return build.insert(arith.SelectOp(inside, value, fill.inputs[0])).result
+
+    at.replace(at.generic(at.empty(op.result.type), body))
+
+
+def _shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor, -1 where it is open."""
+    return cast("Tensor", value.type).get_shape()
+
+
+def _is_insertion(value: SSAValue) -> bool:
+    """Whether a tensor is only put into by another insertion."""
+    uses = [use for use in value.uses if use.index == 1]
+    return _has_one_use(value) and any(isinstance(x.operation, tensor.InsertSliceOp) for x in uses)
+
+
+def _has_one_use(value: SSAValue) -> bool:
+    return value.uses.get_length() == 1
+
+
+def _is_chosen(inputs: Sequence[SSAValue], result: SSAValue) -> bool:
+    """Whether joined tensors are computed where they are read, or read where they are computed:
+    few ones of known sizes.
+    """
+    known = all(min(_shape_of(value), default=1) > 0 for value in inputs)
+    readers = [use.operation for use in result.uses]
+    next_to = [*readers, *(value.owner for value in inputs)]
+    return (
+        1 < len(inputs) <= MOST_JOINED
+        and known
+        and any(isinstance(one, LinalgStructuredOperation) for one in next_to)
+    )
+
+
+def _chosen(at: TensorBuilder, inputs: Sequence[SSAValue], type_: Tensor, dim: int) -> SSAValue:
+    """Joined tensors: each element knows which of them it is one of."""
+
+    def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
+        found: SSAValue | None = None
+        first = type_.get_shape()[dim]
+        for number, value in reversed(list(enumerate(inputs))):
+            end, size = first, at.tensor(value.type).get_shape()[dim]
+            first -= size
+            place = places[dim]
+            if number:
+                moved = build.insert(arith.SubiOp(place, index_in(build, first))).result
+                place = build.insert(arith.MaxSIOp(moved, index_in(build, 0))).result
+            if found is not None:
+                place = build.insert(arith.MinSIOp(place, index_in(build, size - 1))).result
+            indices = [*places[:dim], place, *places[dim + 1 :]]
+            element = build.insert(tensor.ExtractOp(value, indices, type_.element_type)).result
+            if found is not None:
+                here = build.insert(arith.CmpiOp(places[dim], index_in(build, end), "slt")).result
+                element = build.insert(arith.SelectOp(here, element, found)).result
+            found = element
+        assert found is not None
+        return found
+
+    return at.generic(at.empty(type_), body)
 
 
 def _pad(op: tensor.PadOp, at: TensorBuilder) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -33,6 +34,7 @@ from fragir.passes.structured.memory import (
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
+from fragir.passes.structured.reshapes import NoPlaceError, is_part, places_through
 from fragir.passes.structured.sums import (
     DEEPEST,
     SumWay,
@@ -61,39 +63,50 @@ from fragir.passes.structured.values import (
 Structured = LinalgStructuredOperation
 
 
-class OperandOrigins:
-    """Of each operand the operation that wrote it last before; None of what memory held at first.
+class ReadOrigin(NamedTuple):
+    """Who wrote what an operation reads, and which view of the memory it wrote."""
 
-    Operations write whole buffers: what lies between two views of one is not known.
+    op: Structured
+    written: SSAValue
+
+
+BESIDE = frozenset((-1,))
+"""Of a loop of one turn that sums do not have: tiles take it with the loop beside it."""
+
+
+class OperandOrigins:
+    """Of what each operation reads the one that wrote it last before; None of what memory held at
+    first.
+
+    Operations write whole views: what others of the same memory hold is known where the places of
+    one tell those of the other.
     """
 
     def __init__(self, work: Sequence[Structured]):
-        self._of: dict[tuple[Structured, int], Structured | None] = {}
+        self._of: dict[tuple[Structured, SSAValue], ReadOrigin | None] = {}
         self.last: dict[SSAValue, Structured] = {}
         """Who wrote memory last, by the values that name it."""
-        writers: dict[SSAValue, tuple[SSAValue, Structured]] = {}
+        writers: dict[SSAValue, ReadOrigin] = {}
         for op in work:
-            for number, value in enumerate(op.operands):
-                if not is_memref(value.type):
-                    continue
-                written, writer = writers.get(root_of(value), (value, None))
-                if written is not value:
-                    raise NoKernelError(
-                        op, f"{op.name} reads a view of what {_name(writer)} writes"
-                    )
-                self._of[op, number] = writer
+            held = [value for value in op.operands if is_memref(value.type)]
+            for value in (*held, *memories_in(op.body.block)):
+                self._of[op, value] = writers.get(root_of(value))
             for value in op.outputs:
-                writers[root_of(value)] = value, op
+                writers[root_of(value)] = ReadOrigin(op, value)
                 self.last[value] = op
 
-    def of(self, op: Structured, number: int) -> Structured | None:
-        """Who computed an operand of an operation, by the operand's number."""
-        return self._of[op, number]
+    def of(self, op: Structured, value: SSAValue) -> ReadOrigin | None:
+        """Who computed what an operation reads."""
+        return self._of[op, value]
 
 
-def _name(op: Structured | None) -> str:
-    assert op is not None
-    return op.name
+def _places_through(op: Structured, value: SSAValue, origin: ReadOrigin) -> list[AffineExpr]:
+    """Where what an operation reads at (d0, d1, ...) lies in what was written."""
+    try:
+        return places_through(value, origin.written)
+    except NoPlaceError:
+        words = f"{op.name} reads a view of what {origin.op.name} writes"
+        raise NoKernelError(op, words) from None
 
 
 class PointKernel:
@@ -107,7 +120,14 @@ class PointKernel:
         self._written: set[SSAValue] = set()
         self._seen: list[tuple[SSAValue, tuple[Place, ...]]] = []
         self._made: dict[object, list[TileValue]] = {}
-        self._sums_made: dict[Structured, list[TileValue]] = {}
+        self._sure: bool = True
+        """Whether places are inside as far as tiles are: not those that bodies compute."""
+        self._in_part: bool = False
+        """Whether what is computed is read as part of it."""
+        self._regrouped: bool = False
+        """Whether it is read in another shape."""
+        self._sums_made: dict[Structured, tuple[dict[int, Place], list[TileValue]]] = {}
+        self._viewed: dict[object, Place] = {}
 
     def write(self) -> KernelProblem | None:
         """Replaces the operations by a program of tiles; or says why there is none, and leaves
@@ -166,10 +186,15 @@ class PointKernel:
         self.build = build = ValueBuilder(program, root)
         self._extents = extents = LoopExtents(root)
         main = self._main()
+        static = {loop: extents.static(loop) for loop in loops}
         found = {loop: self._inputs_along(root, loop) for loop in loops}
+        for at, loop in enumerate(loops):
+            if found[loop] == BESIDE:
+                beside = (*loops[at + 1 :], *reversed(loops[:at]))
+                known = (found[other] for other in beside if found[other] != BESIDE)
+                found[loop] = next(known, frozenset[int]())
         reads = {loop: inputs for loop, inputs in found.items() if inputs is not None}
         beyond = [loop for loop in loops if loop not in reads]
-        static = {loop: extents.static(loop) for loop in loops}
         way = way_of(main, reads, self._target)
         if beyond and (not reads or way is not SumWay.DEEP):
             raise NoKernelError(root, f"{root.name} repeats what is summed; that is another kernel")
@@ -195,7 +220,8 @@ class PointKernel:
         body = Block(arg_types=[INDEX] * len(counts))
         with build.inside(body):
             places = self._places(chosen, sizes, body.args)
-            self._root, self._body = tuple(places.values()), body
+            self._root = {place for loop, place in places.items() if static[loop] != 1}
+            self._body = body
             every: list[Place | None] = [
                 places.get(loop) for loop in range(maps_of(root)[0].num_dims)
             ]
@@ -264,15 +290,25 @@ class PointKernel:
             for number, value in enumerate(op.operands):
                 if not (is_memref(value.type) and op.body.block.args[number].uses):
                     continue
-                origin = self._origins.of(op, number)
-                if origin is None or not _leads_to_sums(origin, self._origins):
+                origin = self._origins.of(op, value)
+                if origin is None or not _leads_to_sums(origin.op, self._origins):
                     continue
-                at = maps_of(op)[number].results
-                dims = [i for i, e in enumerate(at) if _position(e) == loop]
+                at = [_position(e) for e in maps_of(op)[number].results]
+                if value is origin.written:
+                    dims = [i for i, position in enumerate(at) if position == loop]
+                else:
+                    own = {d for d, position in enumerate(at) if position == loop}
+                    through = _places_through(op, value, origin)
+                    dims = [i for i, e in enumerate(through) if own & e.used_dims()]
+                    shape = memref_type(value.type).get_shape()
+                    if not dims and any(shape[d] == 1 for d in own):
+                        return BESIDE
+                    if len(dims) > 1:
+                        raise NoKernelError(op, f"{op.name} reads sums as other rows and columns")
                 if not dims:
                     return None
-                output = origin.outputs.index(value)
-                return self._inputs_along(origin, written(origin, output)[dims[0]])
+                output = origin.op.outputs.index(origin.written)
+                return self._inputs_along(origin.op, written(origin.op, output)[dims[0]])
         maps = maps_of(op)
         return frozenset(
             number for number in range(len(op.inputs)) if loop in maps[number].used_dims()
@@ -314,7 +350,7 @@ class PointKernel:
         self, op: Structured, loops: Sequence[Place | None], order: Axes
     ) -> list[TileValue]:
         """What an operation computes at places along its loops, None for those that it reduces."""
-        key = (op, tuple(loops), order, self.build.block)
+        key = (op, tuple(loops), order, self.build.block, self._sure)
         if key in self._made:
             return self._made[key]
         if is_reduction(op):
@@ -333,15 +369,29 @@ class PointKernel:
 
     def _reduced(self, op: Structured, loops: Sequence[Place | None]) -> list[TileValue]:
         """What an operation reduces to, ahead of the loops that read it."""
-        if {place for place in loops if place is not None} != set(self._root):
+        extents = LoopExtents(op)
+        kept = {x: at for x, at in enumerate(loops) if at is not None and extents.static(x) != 1}
+        alike = set(kept.values()) == self._root or (
+            self._regrouped and all(map(self._is_outside, kept.values()))
+        )
+        places, found = self._sums_made.get(op, (kept, None))
+        if not alike or places != kept:
             raise NoKernelError(op, f"sums of {op.name} are read at other places, too")
-        if op not in self._sums_made:
+        if found is None:
             with self.build.inside(self._body), self.accesses.without_depth():
                 found = self._sums.outputs(op, self._ways[op], loops, self.axes)
-                self._sums_made[op] = found
+                self._sums_made[op] = kept, found
                 for number, tile in enumerate(found):
                     self._write(op, number, tile, loops, self.axes)
-        return self._sums_made[op]
+        return found
+
+    def _is_outside(self, place: Place) -> bool:
+        """Whether a place is known ahead of the loops in a tile."""
+        if isinstance(place, int):
+            return True
+        owner = place.value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        return block is self._body and DEPTH not in place.axes
 
     def body(
         self,
@@ -358,7 +408,7 @@ class PointKernel:
                 values[argument] = self.operand(op, number, loops, order)
 
         def read(memory: SSAValue, places: Sequence[Place]) -> TileValue:
-            return self._read(op, memory, places, order, sure=False)
+            return self._element(op, memory, places, order, sure=False)
 
         return BodyWriter(self.build, op.body.block, values, loops, read, accumulator)
 
@@ -370,26 +420,64 @@ class PointKernel:
         if not is_memref(value.type):
             return TileValue(value)
         places = [place_of(self.build, e, loops, order) for e in map_.results]
-        origin = self._origins.of(op, number)
+        origin = self._origins.of(op, value)
+        if origin is not None and not is_reduction(origin.op):
+            self._check_again(op, {_position(e) for e in map_.results} - {None}, origin.op)
+        return self._element(op, value, places, order, sure=True)
+
+    def _element(
+        self,
+        op: Structured,
+        value: SSAValue,
+        places: Sequence[Place],
+        order: Axes,
+        sure: bool,
+    ) -> TileValue:
+        """What an operation reads at places: computed there, or loaded. `sure`: as far as tiles are
+        inside, so are places.
+        """
+        origin = self._origins.of(op, value)
         if origin is None:
-            return self._read(op, value, places, order, sure=True)
-        output = origin.outputs.index(value)
-        along: list[Place | None] = [None] * maps_of(origin)[0].num_dims
-        for loop, place in zip(written(origin, output), places, strict=True):
+            return self._read(op, value, places, order, sure and self._sure)
+        before = self._sure, self._in_part, self._regrouped
+        if value is not origin.written:
+            through = _places_through(op, value, origin)
+            places = [self._through(e, places, order) for e in through]
+            self._in_part = self._in_part or is_part(value)
+            self._regrouped = not self._in_part
+        if not sure and not is_reduction(origin.op):
+            self._check_again(op, set(), origin.op)
+        output = origin.op.outputs.index(origin.written)
+        along: list[Place | None] = [None] * maps_of(origin.op)[0].num_dims
+        for loop, place in zip(written(origin.op, output), places, strict=True):
             along[loop] = place
-        if not is_reduction(origin):
-            self._check_again(op, number, origin)
-        return self.outputs(origin, along, order)[output]
+        self._sure = sure and self._sure
+        try:
+            return self.outputs(origin.op, along, order)[output]
+        finally:
+            self._sure, self._in_part, self._regrouped = before
+
+    def _through(self, expression: AffineExpr, places: Sequence[Place], order: Axes) -> Place:
+        """A place in another view, computed once, ahead of the loops in a tile if it can be."""
+        used = [places[dim] for dim in sorted(expression.used_dims())]
+        block = self._body if all(map(self._is_outside, used)) else self.build.block
+        key = (expression, tuple(used), order, block)
+        if key not in self._viewed:
+            with self.build.inside(block):
+                self._viewed[key] = place_of(self.build, expression, places, order)
+        return self._viewed[key]
 
     def is_computed(self, op: Structured, number: int) -> bool:
         """Whether the kernel computes an operand."""
-        return is_memref(op.operands[number].type) and self._origins.of(op, number) is not None
+        value = op.operands[number]
+        return is_memref(value.type) and self._origins.of(op, value) is not None
 
-    def _check_again(self, op: Structured, number: int, origin: Structured) -> None:
-        """NoKernelError where much would be computed for each of many readers."""
-        known = {_position(e) for e in maps_of(op)[number].results} - {None}
+    def _check_again(self, op: Structured, known: set[int | None], origin: Structured) -> None:
+        """NoKernelError where much would be computed for each of many readers, which read along
+        these of their loops.
+        """
         again = is_reduction(op) and len(known) < maps_of(op)[0].num_dims
-        if again and any(inner.name.startswith("math.") for inner in origin.body.block.ops):
+        if again and _is_costly(origin, self._origins):
             raise NoKernelError(op, f"{op.name} reads many times what {origin.name} computes")
 
     # --- memory -------------------------------------------------------------------------------
@@ -423,8 +511,14 @@ class PointKernel:
         if not last or not self._is_seen(memory) or (op, number) in self._stored:
             return
         places = [loops[loop] for loop in written(op, number)]
-        if set(self._root) - set(places) or (order != self.axes and op is not self._work[-1]):
+        shape = memref_type(memory.type).get_shape()
+        along = {
+            place for place, size in zip(places, shape, strict=True) if (place, size) != (0, 1)
+        }
+        if self._in_part or set(self._root) - along:
             return
+        if op is not self._work[-1] and (order != self.axes or along - set(self._root)):
+            return  # of places that others depend on only some elements are computed
         self._stored.add((op, number))
         at = [place for place in places if place is not None]
         root = root_of(memory)
@@ -456,13 +550,21 @@ def _leads_to_sums(op: Structured, origins: OperandOrigins) -> bool:
     """Whether an operation reduces, or one that it reads from."""
     if is_reduction(op):
         return True
-    found: list[Operation] = []
-    for number, value in enumerate(op.operands):
-        if is_memref(value.type) and op.body.block.args[number].uses:
-            origin = origins.of(op, number)
-            if origin is not None and _leads_to_sums(origin, origins):
-                found.append(origin)
-    return bool(found)
+    arguments = zip(op.operands, op.body.block.args, strict=True)
+    held = [value for value, x in arguments if is_memref(value.type) and x.uses]
+    found = [origins.of(op, value) for value in (*held, *memories_in(op.body.block))]
+    return any(origin is not None and _leads_to_sums(origin.op, origins) for origin in found)
+
+
+def _is_costly(op: Structured, origins: OperandOrigins) -> bool:
+    """Whether an elementwise operation takes a function of math for an element, or one that it
+    reads from.
+    """
+    if any(inner.name.startswith("math.") for inner in op.body.block.ops):
+        return True
+    held = [x for x in (*op.operands, *memories_in(op.body.block)) if is_memref(x.type)]
+    found = [origins.of(op, value) for value in held]
+    return any(x and not is_reduction(x.op) and _is_costly(x.op, origins) for x in found)
 
 
 def _divides(tile: int, total: Size) -> bool:
