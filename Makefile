@@ -16,7 +16,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 ifndef BESIDE
 .NOTPARALLEL:
 endif
-.PHONY: help run test check pytest package-check core docs docs-serve dist bench opinions notebook gpu gpu-kit gpu-report format constraints clean
+.PHONY: help run test check lint hooks pytest room package-check core docs docs-serve dist bench opinions notebook gpu gpu-kit gpu-report format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -30,15 +30,23 @@ test: $(VENV)/developed ## Install, then all the checks that a change must pass
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target BESIDE=1 check docs package-check
 	@$(MAKE) --no-print-directory pytest
 
-check: $(VENV)/developed ## Lint, formatting, types and the imports between rooms
+check: lint ## Lint, formatting, the imports between rooms, and types
+	$(BIN)/pyright
+
+lint: $(VENV)/developed ## The same without types, in seconds
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pyright
+
+hooks: $(VENV)/developed ## Have git run ruff at each commit (.pre-commit-config.yaml)
+	$(BIN)/pre-commit install
 
 pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 	$(BIN)/python -m pytest -q -n auto
 	FRAGIR_CORE=numpy $(BIN)/python -m pytest -q -n auto $(ANY_CORE)
+
+room: $(VENV)/developed ## The tests that a change of a room can touch, the nearest first: make room R=emulator/checks
+	@files=$$($(BIN)/python -m tests.rooms.touched $(R)) && $(BIN)/python -m pytest -q -n auto $$files
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging

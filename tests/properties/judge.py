@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+import hypothesis
 import numpy as np
 import numpy.typing as npt
-from hypothesis import HealthCheck, Phase, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.printer import Printer
@@ -37,6 +40,36 @@ def examples(count: int) -> settings:
         phases=[Phase.explicit, Phase.reuse, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+
+
+def divided(
+    count: int, parts: int, **strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[[int], None]]:
+    """A test of `count` drawn programs as `parts` tests, which processes run side by side.
+
+    Each part has a seed of its own. The first program that hypothesis draws is always the simplest:
+    of that one part is enough.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[[int], None]:
+        def part_of(part: int) -> None:
+            again = part > 0 and DEEP == 1
+
+            def once(**values: Any) -> None:
+                nonlocal again
+                if again:
+                    again = False
+                else:
+                    test(**values)
+
+            drawn = examples(-(-count // parts) + again)(given(**strategies)(once))
+            (hypothesis.seed(part)(drawn) if DEEP == 1 else drawn)()
+
+        part_of.__name__, part_of.__doc__ = test.__name__, test.__doc__
+        part_of.__module__, part_of.__qualname__ = test.__module__, test.__qualname__
+        return pytest.mark.parametrize("part", range(parts))(part_of)
+
+    return decorate
 
 
 def text_of(module: ModuleOp) -> str:

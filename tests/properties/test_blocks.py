@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from .draws import Region
-from .judge import examples, judge
+from .judge import divided, judge
 
 ELEMENTS = ("f32", "f16", "bf16", "f64", "i32")
 
@@ -111,8 +110,7 @@ func.func @blocks(%x: {matrix} {{frag.sizes = ["m", "n"]}}, %bias: {bias}{sized}
     return text, target, {"sizes": {"m": m, "n": n}}
 
 
-@examples(25)
-@given(program=programs(), seed=st.integers(0, 3))
+@divided(25, 5, program=programs(), seed=st.integers(0, 3))
 def test_blocks(program: tuple[str, str, dict[str, Any]], seed: int) -> None:
     text, target, sizes = program
     judge(text, target, seed=seed, **sizes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
 from hypothesis import strategies as st
 
-from .judge import examples, judge
+from .judge import divided, judge
 
 # first product's instruction, its C; the second's instruction and the type of its A
 FIRST = (
@@ -91,7 +90,6 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return f"func.func @chain({arguments}) {attribute} {{\n{body}\n}}\n", "sm_80"
 
 
-@examples(25)
-@given(program=programs(), seed=st.integers(0, 3))
+@divided(25, 3, program=programs(), seed=st.integers(0, 3))
 def test_chains(program: tuple[str, str], seed: int) -> None:
     judge(*program, seed=seed)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import given
 from hypothesis import strategies as st
 
-from .judge import examples, judge
+from .judge import divided, judge
 
 # types of A and B, accumulators (the first is the usual), types of C, by target
 F16 = ("f16", "f16", ("f32", "f16"), ("f32", "f16"))
@@ -129,7 +128,6 @@ def _epilogue(
     return extra, " epilogue {\n" + "\n".join(lines) + "\n  }"
 
 
-@examples(20)
-@given(product=products(), seed=st.integers(0, 3))
+@divided(20, 5, product=products(), seed=st.integers(0, 3))
 def test_matmul(product: Product, seed: int) -> None:
     judge(product.program, product.target, product.sizes, seed=seed)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from .draws import layouts
-from .judge import examples, judge
+from .judge import divided, judge
 
 
 @dataclass(frozen=True)
@@ -162,8 +161,7 @@ def _ptx(element: str) -> str:
     return names.get(element, element)
 
 
-@examples(35)
-@given(program=programs(), seed=st.integers(0, 3))
+@divided(35, 5, program=programs(), seed=st.integers(0, 3))
 def test_products(program: tuple[str, str], seed: int) -> None:
     text, target = program
     judge(text, target, seed=seed)

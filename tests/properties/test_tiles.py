@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from .draws import BINARY, CASTS, NEEDS_89, Region, layouts
-from .judge import examples, judge
+from .judge import divided, judge
 
 ELEMENTS = ("f32", "f16", "bf16", "f64", "i32", "si8", "ui8", "tf32", "f8E4M3FN")
 SWIZZLES = (0, 32, 64, 128)
@@ -210,8 +209,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return program.text(), target
 
 
-@examples(60)
-@given(program=programs(), seed=st.integers(0, 3))
+@divided(60, 6, program=programs(), seed=st.integers(0, 3))
 def test_tiles(program: tuple[str, str], seed: int) -> None:
     text, target = program
     judge(text, target, seed=seed)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
 from hypothesis import strategies as st
 
-from .judge import examples, judge
+from .judge import divided, judge
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "si8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8}
 K_STEP = {32: 8, 16: 16, 8: 32}
@@ -96,8 +95,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return f"func.func @wgmma({', '.join(arguments)}) {attribute} {{\n{text}\n}}\n", "sm_90a"
 
 
-@examples(15)
-@given(program=programs(), seed=st.integers(0, 3))
+@divided(15, 3, program=programs(), seed=st.integers(0, 3))
 def test_warpgroups(program: tuple[str, str], seed: int) -> None:
     text, target = program
     judge(text, target, seed=seed)
