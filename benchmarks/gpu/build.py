@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.gpu.kit import TARGET, Kit
 from benchmarks.gpu.steps import STEPS, module
@@ -237,7 +237,7 @@ def build(
         "cubins": kit.hashes,
     }
     for name in ("data", "code"):
-        packed(part / name)
+        packed(part / name, 0 if small else 6)
     (part / "kit.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     for name in ("run.sh", "start.py"):
         shutil.copyfile(Path(__file__).with_name(name), part / name)
@@ -260,9 +260,9 @@ def check_versions(kit: Builder) -> None:
             raise SystemExit(f"a kernel of the kit needs PTX {word}: {text[:300]}")
 
 
-def packed(folder: Path) -> None:
-    """Replaces a folder by an archive of it, the same bytes for the same files."""
-    with tarfile.open(folder.with_suffix(".tar.xz"), "w:xz", preset=6) as archive:
+def packed(folder: Path, preset: Literal[0, 6]) -> None:
+    """Replaces a folder by an archive of it, the same bytes for the same files. `preset`: of xz."""
+    with tarfile.open(folder.with_suffix(".tar.xz"), "w:xz", preset=preset) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 info = tarfile.TarInfo(path.relative_to(folder.parent).as_posix())

@@ -66,8 +66,7 @@ def positions(family: Family, count: int | None) -> Array:
     for columns in ((0, 1, 3), (1, 2, 3), (0, 2, 3)):
         _, first = np.unique(every[order][:, columns], axis=0, return_index=True)
         chosen += list(order[first])
-    rest = [i for i in order if i not in set(chosen)]
-    kept = list(dict.fromkeys([*chosen, *rest]))[: max(count, len(set(chosen)))]
+    kept = list(dict.fromkeys([*chosen, *order]))[: max(count, len(set(chosen)))]
     return every[kept]
 
 
