@@ -333,7 +333,7 @@ class Maker:
             return not x
         if not isinstance(x, Node):
             return -x if isinstance(sign, ast.USub) else ~int(x)
-        if isinstance(sign, ast.USub):
+        if isinstance(sign, ast.USub) and x.type != BOOL:
             return Node("neg", x.type, (x,))
         if not isinstance(sign, ast.Invert) or is_real(x.type):
             raise self.fail(f"{type(sign).__name__} of a {x.type}")
