@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith, func, vector
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
@@ -16,6 +16,9 @@ from fragir.errors import FragirError
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.lane_builder import Lanes
+
+if TYPE_CHECKING:
+    from xdsl.dialects import vector  # few programs have them
 
 # --- numbers --------------------------------------------------------------------------------------
 
