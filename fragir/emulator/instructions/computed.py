@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.instructions.alu import elementwise, nothing, typed
+from fragir.emulator.instructions.alu import elementwise, nothing, seen_as, typed
 from fragir.emulator.instructions.straight_rows import (
     NoStraightCode,
     StraightDecoder,
@@ -15,7 +15,7 @@ from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import COMBINE, COMPARE
 from fragir.emulator.numbers.types import dtype_of, width_of
-from fragir.emulator.values.arrays import definition, dtype
+from fragir.emulator.values.arrays import amounts, definition, dtype
 from fragir.emulator.values.c import expression, immediate, widened
 from fragir.emulator.values.language import INTEGERS, Computation, value_of
 from fragir.emulator.values.roads import short_road
@@ -62,11 +62,26 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
     narrow = out.dtype.itemsize == dtype(what.results["d"].type).itemsize or what.elements > 1
     quick = short_road(what) if narrow else None
     if quick is not None and not immediates:
-        into = out.dtype if quick.into is None else quick.into
-        step = typed(quick.function, out, rows, into, quick.given)
-        if step is not None:
-            return step
-    return elementwise(definition(what, ("d",), tuple(immediates)), out, rows)
+        if quick.into is not None:
+            step = typed(quick.function, out, rows, quick.into, quick.given)
+            if step is not None:
+                return step
+        views = [seen_as(row, quick.given) for row in rows]
+        seen = [row for row in views if row is not None]
+        if quick.into is None and len(seen) == len(rows):
+            return elementwise(quick.function, out, seen)
+    function = definition(what, ("d",), tuple(immediates), _constants(d, ins, what))
+    return elementwise(function, out, rows)
+
+
+def _constants(d: Decoder, ins: Instruction, what: Computation) -> tuple[tuple[str, int], ...]:
+    """Literals by which something is shifted, as bits: what is made of them need not be made."""
+    found: list[tuple[str, int]] = []
+    for name in sorted(amounts(what.results["d"])):
+        literal = d.literal(ins, what.operands[name].place)
+        if literal is not None:
+            found.append((name, literal))
+    return tuple(found)
 
 
 def _outs(d: Decoder, ins: Instruction, what: Computation) -> dict[str, Row | None]:

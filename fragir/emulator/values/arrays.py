@@ -6,7 +6,7 @@ ufunc that it is, which writes straight into a register. `roads.py` has shorter 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -27,10 +27,12 @@ from fragir.emulator.values.language import (
     Node,
     TextError,
     is_real,
+    number,
     range_of,
     value_of,
+    walk,
 )
-from fragir.ptx.opcodes.syntax import Line
+from fragir.ptx.opcodes.syntax import Line, Words
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -89,9 +91,9 @@ def dtype(kind: str) -> np.dtype[Any]:
 class Writer:
     """Writes values as Python; `names`: what the text means beside the operands."""
 
-    def __init__(self, value: Computation, immediates: dict[str, int]) -> None:
-        self.words, self.immediates = value.words, immediates
-        self.types = {o.type for o in value.operands.values()}
+    def __init__(self, value: Computation | None, immediates: dict[str, int]) -> None:
+        self.words: Words = () if value is None else value.words
+        self.immediates = immediates
         self.names: dict[str, Any] = {"np": np, "where": where}
         self.near = False  # whether values are computed as f64 rounds
         self.values = False  # whether operands are values already
@@ -194,6 +196,8 @@ class Writer:
         """A side of a comparison: of f32 and f64 as they are, else as f64."""
         if not is_real(node.type):
             return self.text(node)
+        if node.op == "operand" and self.values:
+            return str(node.value)
         if node.type in ("f32", "f64"):
             return f"{self.text(node)}.view(np.float{node.type[1:]})"
         return self.real(node)
@@ -279,6 +283,8 @@ class Writer:
             return f"{self.name(reals.round_to(FORMATS[form], 'rn', False))}({text})"
         if form == "f64":
             return self._double(exact)
+        if form == "f32" and self.mode == "rn" and (native := self._native(exact)):
+            return f"{self.name(reals.canonical_f32)}({native})"
         function = self.name(reals.round_to(FORMATS[form], self.mode, "satfinite" in self.words))
         if self.mode == "rm" and exact.op in ("+", "-"):
             x, y = map(self.real, exact.args)
@@ -288,6 +294,21 @@ class Writer:
             )
             return f"{function}({self.name(inner)}({x}, {y}))"
         return f"{function}({self.real(exact)})"
+
+    def _native(self, exact: Node) -> str:
+        """One operation of f32, as numpy rounds it; "" for what is none."""
+        single = [
+            f"{self.text(a)}.view(np.float32)"
+            if a.type == "f32"
+            else self.name(np.array(a.value, np.float32), "k")
+            for a in exact.args
+            if a.type == "f32" or a.op == "number"
+        ]
+        if len(single) < len(exact.args) or not single:
+            return ""
+        if exact.op in ("+", "-", "*", "/"):
+            return f"({single[0]} {exact.op} {single[1]})"
+        return f"np.sqrt({single[0]})" if exact.op == "sqrt" else ""
 
     def function(self, arguments: list[str], text: str) -> Function:
         found: Function = eval(f"lambda {', '.join(arguments)}: {text}", self.names)
@@ -364,26 +385,55 @@ def _packed(function: Function, value: Computation, count: int) -> Function:
 
 
 def _compiled(
-    value: Computation, results: tuple[str, ...], immediates: tuple[int, ...]
+    value: Computation,
+    results: tuple[str, ...],
+    immediates: tuple[int, ...],
+    constants: Mapping[str, int],
 ) -> Function:
     writer = Writer(value, dict(zip(value.immediates, immediates, strict=True)))
-    texts = [writer.text(value.results[name]) for name in results]
+    nodes = [value.results[name] for name in results]
+    texts = [writer.text(_known(node, constants) if constants else node) for node in nodes]
     text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     return writer.function(list(value.operands), text)
 
 
+def amounts(node: Node) -> set[str]:
+    """The operands that say by how much something is shifted, or how many bits it has."""
+    places = [each.args[1] for each in walk(node) if each.op in ("<<", ">>")]
+    places += [each for each in walk(node) if each.op == "call" and each.value == "ones"]
+    return {n.value for place in places for n in walk(place) if n.op == "operand"}
+
+
+def _known(node: Node, constants: Mapping[str, int]) -> Node:
+    """With operands that are constants as numbers, and what is made of numbers alone as one."""
+    if node.op == "operand" and node.value in constants:
+        return number(constants[node.value], node.type)
+    args = tuple(_known(a, constants) for a in node.args)
+    made = Node(node.op, node.type, args, node.value)
+    if args and node.type in INTEGERS and all(a.op == "number" for a in args):
+        if not any(a.type not in INTEGERS for a in args):
+            writer = Writer(None, {})
+            with np.errstate(all="ignore"):
+                return number(int(writer.function([], writer.text(made))()), node.type)
+    return made
+
+
 @lru_cache(maxsize=1 << 12)
 def definition(
-    value: Computation, results: tuple[str, ...] = ("d",), immediates: tuple[int, ...] = ()
+    value: Computation,
+    results: tuple[str, ...] = ("d",),
+    immediates: tuple[int, ...] = (),
+    constants: tuple[tuple[str, int], ...] = (),
 ) -> Function:
     """The results, one or a tuple, as a function of the operands that are read, as bits.
 
     Of a packed type a predicate that it gives has twice the lanes, those of each element.
+    `constants`: operands that are, which are given all the same.
     """
     if results == ("d",) and (only := _ufunc(value.results["d"], list(value.operands))):
         function: Function = only
     else:
-        function = _compiled(value, results, immediates)
+        function = _compiled(value, results, immediates, dict(constants))
     return _packed(function, value, value.elements) if value.elements > 1 else function
 
 

@@ -13,6 +13,7 @@ from fragir.emulator.numbers.types import some, width_of
 from fragir.emulator.values import reals
 from fragir.emulator.values.arrays import UFUNCS, Function, Writer, dtype
 from fragir.emulator.values.language import (
+    BOOL,
     INTEGERS,
     INTEGRAL,
     ROUNDINGS,
@@ -85,7 +86,7 @@ def short_road(value: Computation) -> Quick | None:
     mode = next((w for w in value.words if w in ROUNDINGS), "rn")
     if node.op == "integer":
         return _to_integer(value, node)
-    if node.op in ("<", "<=", ">", ">=", "==", "!="):
+    if node.type == BOOL:
         return _comparison(value, node)
     if mode != "rn" or not _LONG.isdisjoint(value.words) or len(value.results) > 1:
         return None
@@ -227,7 +228,15 @@ def _comparison(value: Computation, node: Node) -> Quick | None:
     kinds = {o.type for o in value.operands.values()}
     if len(kinds) != 1 or not kinds <= {"f32", "f64"} or value.elements > 1:
         return None
-    if [a.value for a in node.args if a.op == "operand"] != list(value.operands):
+    if any(n.type not in (BOOL, *kinds) or n.op == "flush" for n in walk(node)):
+        return None
+    if any(n.type in kinds and n.op != "operand" for n in walk(node)):
         return None
     (kind,) = kinds
-    return Quick(UFUNCS[node.op], np.dtype(f"f{width_of(kind) // 8}"))
+    seen = np.dtype(f"f{width_of(kind) // 8}")
+    names = [a.value for a in node.args]
+    if node.op in UFUNCS and names == list(value.operands):
+        return Quick(UFUNCS[node.op], seen)
+    writer = Writer(value, {})
+    writer.values = True
+    return Quick(writer.function(list(value.operands), writer.text(node)), seen)
