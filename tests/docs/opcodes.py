@@ -19,8 +19,8 @@ HEAD = """\
 
 Written by `python -m tests.docs.opcodes` from the rows of `fragir/ptx/opcodes`. A line has the
 modifiers and operands of an opcode as the ISA's boxes have them: `.x|y` must be there,
-`{.x|y}` may, `d` is written, `d_` may be `_`, `d{|p}` may have a second result, `a:u32` says what an
-operand has that is not of the line's type. What it computes stands below, in this language:
+`{.x|y}` may, `d` is written, `d_` may be `_`, `d{|p}` may have a second result, `a:u32` says what
+an operand has that is not of the line's type. What it computes stands below, in this language:
 
 """
 FAMILIES = (

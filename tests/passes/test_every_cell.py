@@ -275,7 +275,10 @@ def numbers(name: str, seed: int, count: int) -> Array:
 def meaning(block: Block, values: Sequence[Array]) -> list[Bounded]:
     known: Any = dict(zip(block.args, map(exactly, values), strict=True))
     for op in list(block.ops)[:-1]:
-        (scalars.constant if isinstance(op, arith.ConstantOp) else scalars.scalar)(known, op)
+        if isinstance(op, arith.ConstantOp):
+            scalars.constant(known, op)
+        else:
+            scalars.scalar(known, op)
     assert block.last_op is not None
     return [known[x] for x in block.last_op.operands]
 
