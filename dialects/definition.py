@@ -90,12 +90,12 @@ class Canonical(HasCanonicalizationPatternsTrait):
 
 
 @cache
-def _pattern(find: Callable[[Operation], Simpler | None]) -> RewritePattern:
+def _pattern(simpler: Callable[[Operation], Simpler | None]) -> RewritePattern:
     from xdsl.pattern_rewriter import PatternRewriter, RewritePattern  # few processes need it
 
     class Simplified(RewritePattern):
         def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-            found = find(op)
+            found = simpler(op)
             if found is not None:
                 new = [each for each in found if isinstance(each, Operation)]
                 values = [SSAValue.get(each) for each in found]

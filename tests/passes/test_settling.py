@@ -22,8 +22,9 @@ SECONDS = 20.0  # a hundred times what the slowest here takes: other work may sh
 #: Loops that go up a chain without cycles, from a value to what it is made of, or to its root,
 #: or through places that get more.
 CHAINS = {
-    ("contraction/size_names.py", "(parent := parents.get(node, node)) != node"),
-    ("generics/axes.py", "(parent := self._parents.get(node, node)) != node"),
+    ("structured/loops.py", "(parent := self._parents.get(node, node)) != node"),
+    ("structured/memory.py", "(parent := parents.get(node, node)) != node"),
+    ("dispatching/groups.py", "True"),  # every turn takes one of those away that might join
     ("lifting/dominance.py", "a != b"),
     ("lifting/dominance.py", "runner != above[block]"),
     ("writer/blocks.py", "self._above[number] != number"),

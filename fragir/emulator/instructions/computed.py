@@ -39,6 +39,7 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
     """The step of an instruction."""
     what = value(found, d.count(ins))
     wider = found.opcode is not None and found.opcode.wider
+    outs = _outs(d, ins, what)
     rows: list[Row] = []
     for operand in what.operands.values():
         if operand.place < 0:
@@ -51,7 +52,6 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
         if literal is None:
             raise d.error(ins, f"{ins.mnemonic} needs an immediate as operand {index + 1}")
         immediates.append(literal)
-    outs = _outs(d, ins, what)
     names = tuple(name for name, row in outs.items() if row is not None)
     if not names:
         return nothing
