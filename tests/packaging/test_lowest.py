@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHERS = [f"3.{minor}" for minor in range(12, 16) if f"3.{minor}" != RUNNING]
-EXTRAS = ("fast", "gpu", "sweep")
+EXTRAS = ("gpu", "sweep")
 TOOLS = ("pytest", "pytest-xdist", "jsonschema", "ml-dtypes")
 # The files of tests/cli that other interpreters run: where click, numpy's files, rich and Python's
 # own library decide what comes out. The rest computes, which is the same everywhere.
