@@ -225,14 +225,14 @@ def _to_integer(value: Computation, node: Node) -> Quick | None:
 
 def _comparison(value: Computation, node: Node) -> Quick | None:
     """f32 and f64 are compared as numpy does."""
-    kinds = {o.type for o in value.operands.values()}
-    if len(kinds) != 1 or not kinds <= {"f32", "f64"} or value.elements > 1:
+    kinds = sorted({o.type for o in value.operands.values()})
+    if len(kinds) != 1 or kinds[0] not in ("f32", "f64") or value.elements > 1:
         return None
-    if any(n.type not in (BOOL, *kinds) or n.op == "flush" for n in walk(node)):
+    kind = kinds[0]
+    if any(n.type not in (BOOL, kind) or n.op == "flush" for n in walk(node)):
         return None
-    if any(n.type in kinds and n.op != "operand" for n in walk(node)):
+    if any(n.type == kind and n.op != "operand" for n in walk(node)):
         return None
-    (kind,) = kinds
     seen = np.dtype(f"f{width_of(kind) // 8}")
     names = [a.value for a in node.args]
     if node.op in UFUNCS and names == list(value.operands):
