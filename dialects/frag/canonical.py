@@ -134,11 +134,15 @@ def is_exact(source: str, target: str) -> bool:
 # --- shapes ---------------------------------------------------------------------------------------
 
 
+def _of_one_value(op: TransposeOp | ReshapeOp | SliceTileOp | BroadcastOp) -> Simpler | None:
+    filled = of(op.source, FillOp)
+    return None if filled is None else [FillOp(filled.value, op.result.type)]
+
+
 def transpose(op: TransposeOp) -> Simpler | None:
     """In the order as it is, of a transposition, of one value everywhere."""
-    filled = of(op.source, FillOp)
-    if filled is not None:
-        return [FillOp(filled.value, op.result.type)]
+    if (filled := _of_one_value(op)) is not None:
+        return filled
     if not open_tiles(op):
         return None
     if op.order == tuple(range(len(op.order))):
@@ -151,9 +155,8 @@ def transpose(op: TransposeOp) -> Simpler | None:
 
 def reshape(op: ReshapeOp) -> Simpler | None:
     """To the shape that it has, of a reshape, of one value everywhere."""
-    filled = of(op.source, FillOp)
-    if filled is not None:
-        return [FillOp(filled.value, op.result.type)]
+    if (filled := _of_one_value(op)) is not None:
+        return filled
     if not open_tiles(op):
         return None
     if op.source.type == op.result.type:
@@ -166,9 +169,8 @@ def reshape(op: ReshapeOp) -> Simpler | None:
 
 def slice_(op: SliceTileOp) -> Simpler | None:
     """The whole, a part of a part, of one of two tiles behind each other, of one value."""
-    filled = of(op.source, FillOp)
-    if filled is not None:
-        return [FillOp(filled.value, op.result.type)]
+    if (filled := _of_one_value(op)) is not None:
+        return filled
     if not open_tiles(op):
         return None
     if op.source.type == op.result.type:
@@ -231,5 +233,4 @@ def join(op: JoinOp) -> Simpler | None:
 
 def broadcast(op: BroadcastOp) -> Simpler | None:
     """Of one value everywhere."""
-    filled = of(op.source, FillOp)
-    return None if filled is None else [FillOp(filled.value, op.result.type)]
+    return _of_one_value(op)

@@ -8,29 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice, store
+from fragir.emulator.values.arrays import Function as Function
+from fragir.emulator.values.arrays import of1 as of1
+from fragir.emulator.values.arrays import of2 as of2
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
-Function: TypeAlias = Callable[..., Any]
-#: A family's table: first word of the opcode -> decode one instruction.
+#: What makes the step of one instruction.
 Decode: TypeAlias = "Callable[[Decoder, Instruction], Step]"
-
-
-def of1(function: Callable[[Any], Any]) -> Function:
-    """A function of one operand (says the type of a lambda)."""
-    return function
-
-
-def of2(function: Callable[[Any, Any], Any]) -> Function:
-    """A function of two operands."""
-    return function
-
-
-def of3(function: Callable[[Any, Any, Any], Any]) -> Function:
-    """A function of three operands."""
-    return function
 
 
 def elementwise(function: Function, out: Row | None, sources: Sequence[Row]) -> Step:

@@ -39,7 +39,7 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
     """The step of an instruction."""
     what = value(found, d.count(ins))
     wider = found.opcode is not None and found.opcode.wider
-    outs = _outs(d, ins, what)
+    outs = _outs(d, ins, what, wider)
     rows: list[Row] = []
     for operand in what.operands.values():
         if operand.place < 0:
@@ -66,10 +66,11 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
             step = typed(quick.function, out, rows, quick.into, quick.given)
             if step is not None:
                 return step
-        views = [seen_as(row, quick.given) for row in rows]
-        seen = [row for row in views if row is not None]
-        if quick.into is None and len(seen) == len(rows):
-            return elementwise(quick.function, out, seen)
+        else:
+            views = [seen_as(row, quick.given) for row in rows]
+            seen = [row for row in views if row is not None]
+            if len(seen) == len(rows):
+                return elementwise(quick.function, out, seen)
     function = definition(what, ("d",), tuple(immediates), _constants(d, ins, what))
     return elementwise(function, out, rows)
 
@@ -77,19 +78,18 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
 def _constants(d: Decoder, ins: Instruction, what: Computation) -> tuple[tuple[str, int], ...]:
     """Literals by which something is shifted, as bits: what is made of them need not be made."""
     found: list[tuple[str, int]] = []
-    for name in sorted(amounts(what.results["d"])):
+    for name in amounts(what):
         literal = d.literal(ins, what.operands[name].place)
         if literal is not None:
             found.append((name, literal))
     return tuple(found)
 
 
-def _outs(d: Decoder, ins: Instruction, what: Computation) -> dict[str, Row | None]:
+def _outs(d: Decoder, ins: Instruction, what: Computation, wider: bool) -> dict[str, Row | None]:
     """The rows of the results that the instruction has."""
     first, second = d.pair(d.operand(ins, 0))
-    wide = d.program.opcode(ins).wider
     kind = what.kinds["d"]
-    outs = {"d": d.wide_target(ins, first, kind) if wide else d.target_of(ins, first, kind)}
+    outs = {"d": d.wide_target(ins, first, kind) if wider else d.target_of(ins, first, kind)}
     for name in what.results:
         if name == "cc" and "cc" in what.words:
             outs[name] = d.carry_row()

@@ -36,6 +36,22 @@ from fragir.ptx.opcodes.syntax import Line, Words
 
 Function: TypeAlias = Callable[..., Any]
 
+
+def of1(function: Callable[[Any], Any]) -> Function:
+    """A function of one operand (says the type of a lambda)."""
+    return function
+
+
+def of2(function: Callable[[Any, Any], Any]) -> Function:
+    """A function of two operands."""
+    return function
+
+
+def of3(function: Callable[[Any, Any, Any], Any]) -> Function:
+    """A function of three operands."""
+    return function
+
+
 UFUNCS: dict[str, np.ufunc] = {
     "+": np.add,
     "-": np.subtract,
@@ -397,11 +413,13 @@ def _compiled(
     return writer.function(list(value.operands), text)
 
 
-def amounts(node: Node) -> set[str]:
+@lru_cache(maxsize=1 << 12)
+def amounts(value: Computation) -> tuple[str, ...]:
     """The operands that say by how much something is shifted, or how many bits it has."""
+    node = value.results["d"]
     places = [each.args[1] for each in walk(node) if each.op in ("<<", ">>")]
     places += [each for each in walk(node) if each.op == "call" and each.value == "ones"]
-    return {n.value for place in places for n in walk(place) if n.op == "operand"}
+    return tuple(sorted({n.value for p in places for n in walk(p) if n.op == "operand"}))
 
 
 def _known(node: Node, constants: Mapping[str, int]) -> Node:

@@ -510,7 +510,6 @@ class Maker:
 # -- a value of an opcode ------------------------------------------------------------------------
 
 _SECOND = re.compile(r"\|(\w+)")
-_FRAMES = frozenset(("ftz", "sat", "relu", "oob"))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from fragir.emulator.numbers import quick
 from fragir.emulator.numbers.types import some, width_of
 from fragir.emulator.values import reals
-from fragir.emulator.values.arrays import UFUNCS, Function, Writer, dtype
+from fragir.emulator.values.arrays import UFUNCS, Function, Writer, dtype, of1, of3
 from fragir.emulator.values.language import (
     BOOL,
     INTEGERS,
@@ -30,15 +29,6 @@ class Quick(NamedTuple):
     function: Function
     given: Any = None
     into: Any = None
-
-
-def of1(function: Callable[[Any], Any]) -> Function:
-    """Says the type of a lambda."""
-    return function
-
-
-def of3(function: Callable[[Any, Any, Any], Any]) -> Function:
-    return function
 
 
 #: The type in which the functions of `numbers/quick.py` take and give the values of a format.
