@@ -8,6 +8,7 @@ import pytest
 
 from fragir.emulator.tensor_cores import Ldmatrix, Movmatrix, Stmatrix, tensor_instruction
 from fragir.errors import FragirError
+from fragir.ptx.opcodes.table import OPCODES
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -140,21 +141,34 @@ def test_all_lanes_need_addresses_on_turing() -> None:
     ("text", "target", "message"),
     [
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16", "sm_70", "needs sm_75"),
-        ("ldmatrix.sync.aligned.m8n8.x8.shared.b16", "sm_80", "one of x1, x2, x4"),
-        ("ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16", "sm_90a", "shared::cluster"),
-        ("ldmatrix.sync.aligned.m16n16.x1.shared.b8", "sm_120a", "need .trans"),
+        ("ldmatrix.sync.aligned.m8n8.x8.shared.b16", "sm_80", ".x8 is no modifier"),
+        (
+            "ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16",
+            "sm_90a",
+            ".shared::cluster is no modifier",
+        ),
+        ("ldmatrix.sync.aligned.m16n16.x1.shared.b8", "sm_120a", "it needs one of .trans"),
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "sm_90a", "needs sm_100a"),
-        ("ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b6x16_p32", "sm_120a", "no .trans"),
-        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8", "sm_120a", "b8"),
-        ("ldmatrix.sync.aligned.x1.shared.b16", "sm_80", "shape is missing"),
+        (
+            "ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b6x16_p32",
+            "sm_120a",
+            ".trans is no modifier",
+        ),
+        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8", "sm_120a", ".m8n16 is no modifier"),
+        ("ldmatrix.sync.aligned.x1.shared.b16", "sm_80", "it needs one of .m8n8"),
         ("stmatrix.sync.aligned.m8n8.x1.shared.b16", "sm_80", "needs sm_90"),
-        ("stmatrix.sync.aligned.m16n8.x1.shared.b8", "sm_120a", "need .trans"),
+        ("stmatrix.sync.aligned.m16n8.x1.shared.b8", "sm_120a", "it needs one of .trans"),
         ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "sm_90a", "needs sm_100a"),
-        ("stmatrix.aligned.m8n8.x1.shared.b16", "sm_90", "sync"),
-        ("movmatrix.sync.aligned.m8n8.b16", "sm_90", "there is only"),
+        ("stmatrix.aligned.m8n8.x1.shared.b16", "sm_90", "it needs one of .sync"),
+        ("movmatrix.sync.aligned.m8n8.b16", "sm_90", "it needs one of .trans"),
         ("movmatrix.sync.aligned.m8n8.trans.b16", "sm_70", "needs sm_75"),
     ],
 )
 def test_refusals_say_why(text: str, target: str, message: str) -> None:
+    """By the opcode's row, else for its target."""
+    found = OPCODES.find(words(text), 2)
+    if found.problem:
+        assert message in found.problem
+        return
     with pytest.raises(FragirError, match=message):
-        tensor_instruction(words(text), target)
+        tensor_instruction(found.words, target)

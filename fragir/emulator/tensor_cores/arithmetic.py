@@ -65,6 +65,15 @@ def target(name: str) -> TargetName:
     )
 
 
+@cache
+def abilities(target: TargetName) -> frozenset[str]:
+    """What a target is at least: `sm_80`, and of its family, `sm_120f`, and machine, `sm_120a`."""
+    numbers = _ARCHITECTURES[target.architecture]
+    found = {f"sm_{n}" for each in _ARCHITECTURES.values() for n in each if n <= target.number}
+    found |= {f"sm_{numbers[0]}{suffix}" for suffix in "fa" if target.suffix in (suffix, "a")}
+    return frozenset(found)
+
+
 class Rounding(Enum):
     """How the sum becomes the result."""
 

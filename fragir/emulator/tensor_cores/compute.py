@@ -8,7 +8,7 @@ k = K/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -169,6 +169,11 @@ class Double:
     """f64: a chain of fused multiply-adds in ascending k, each rounded as the instruction says."""
 
     rounding: ieee.Rounding
+
+    @classmethod
+    def of(cls, words: frozenset[str]) -> Double:
+        """With the rounding that is among words; to nearest even where none is."""
+        return cls(next((each for each in get_args(ieee.Rounding)[1:] if each in words), "rn"))
 
     def __call__(
         self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fragir.emulator.numbers.types import U8, U32
-from fragir.emulator.tensor_cores.arithmetic import Architecture, TargetName
+from fragir.emulator.tensor_cores.arithmetic import TargetName, abilities
 from fragir.emulator.tensor_cores.fragment import Fragment, fragment
 from fragir.emulator.tensor_cores.maps import Formula, formula
 from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
@@ -94,98 +94,41 @@ def _matrices(form: Formula, count: int, bits: int) -> Fragment:
     )
 
 
-def _refuse(opcode: tuple[str, ...], why: str, hint: str | None = None) -> FragirError:
-    return FragirError(f"`{'.'.join(opcode)}`: {why}", hint=hint)
+#: By shape: what a target must have for the opcode, and how that is said.
+_BLACKWELL = {"sm_100f", "sm_120f"}, "sm_100a or sm_120a"
+_NEEDS: dict[str, dict[str, tuple[set[str], str]]] = {
+    "ldmatrix": {"m8n8": ({"sm_75"}, "sm_75"), "m16n16": _BLACKWELL, "m8n16": _BLACKWELL},
+    "stmatrix": {"m8n8": ({"sm_90"}, "sm_90"), "m16n8": _BLACKWELL},
+    "movmatrix": {"m8n8": ({"sm_75"}, "sm_75")},
+}
 
 
-def _count(opcode: tuple[str, ...], allowed: tuple[str, ...]) -> int:
-    found = [word for word in opcode if word in allowed]
-    if len(found) != 1 or not {"sync", "aligned"} <= set(opcode):
-        raise _refuse(opcode, f"expected .sync.aligned and one of {', '.join(allowed)}")
-    return int(found[0][1:])
+def build_matrix(opcode: tuple[str, ...], target: TargetName) -> Ldmatrix | Stmatrix | Movmatrix:
+    """`opcode`: one that has a row (`fragir/ptx/opcodes/matrices.py`).
 
-
-def _known(opcode: tuple[str, ...], words: set[str]) -> None:
-    unknown = set(opcode[1:]) - words - {"sync", "aligned", "shared", "shared::cta", "trans"}
-    if unknown:
-        raise _refuse(opcode, f"does not go together with .{min(unknown)}")
-
-
-def _blackwell(opcode: tuple[str, ...], target: TargetName) -> None:
-    fits = target.architecture in (Architecture.BLACKWELL, Architecture.RTX_BLACKWELL)
-    if not fits or not target.suffix:
-        raise _refuse(
-            opcode, f"target {target.name} does not have it", "it needs sm_100a or sm_120a"
+    Raises FragirError where the target does not have it.
+    """
+    head = opcode[0]
+    shape, (needed, named) = next(each for each in _NEEDS[head].items() if each[0] in opcode)
+    if abilities(target).isdisjoint(needed):
+        why = f"`{'.'.join(opcode)}`: target {target.name} does not have it"
+        raise FragirError(why, hint=f"it needs {named}")
+    kind = "b16" if shape == "m8n8" else "b8"
+    bits = int(kind[1:])
+    if head == "movmatrix":
+        source, result = (
+            fragment(formula("MATRIX", shape, kind, f"mov.{name}"), ("row", "col"), (8, 8), bits)
+            for name in "ad"
         )
-
-
-def build_ldmatrix(opcode: tuple[str, ...], target: TargetName) -> Ldmatrix:
-    """Raises FragirError where PTX has no such form or the target does not have it."""
-    trans = "trans" in opcode
-    formats = [word for word in opcode if word in _PACKED]
-    if "m8n8" in opcode:
-        count = _count(opcode, ("x1", "x2", "x4"))
-        _known(opcode, {"m8n8", "x1", "x2", "x4", "b16"})
-        if "b16" not in opcode:
-            raise _refuse(opcode, "m8n8 matrices are of .b16")
-        if target.number < 75:
-            raise _refuse(opcode, f"target {target.name} does not have it", "it needs sm_75")
-        shape, bits, per = "m8n8", 16, 1
-    elif "m16n16" in opcode:
-        count = _count(opcode, ("x1", "x2"))
-        _known(opcode, {"m16n16", "x1", "x2", "b8", "b8x16", *_PACKED})
-        if not trans or not ("b8" in opcode or ("b8x16" in opcode and formats)):
-            raise _refuse(opcode, "m16n16 matrices need .trans and .b8, or .b8x16 and a format")
-        _blackwell(opcode, target)
-        shape, bits, per = "m16n16", 8, 2
-    elif "m8n16" in opcode:
-        count = _count(opcode, ("x1", "x2", "x4"))
-        _known(opcode, {"m8n16", "x1", "x2", "x4", "b8x16", *_PACKED})
-        if trans or "b8x16" not in opcode or not formats:
-            raise _refuse(opcode, "m8n16 matrices need .b8x16 and a format, and have no .trans")
-        _blackwell(opcode, target)
-        shape, bits, per = "m8n16", 8, 1
-    else:
-        raise _refuse(opcode, "the shape is missing")
-    kind = "b16" if bits == 16 else "b8"
-    form = formula("MATRIX", shape, kind, "ld.trans" if trans else "ld")
+        one = OperandRegisters(1)
+        return Movmatrix(opcode, target.name, one, one, source, result)
+    count = next(int(word[1:]) for word in opcode if word in ("x1", "x2", "x4"))
+    trans = ".trans" if "trans" in opcode else ""
+    form = formula("MATRIX", shape, kind, f"{head[:2]}{trans}")
     layout = _matrices(form, count, bits)
-    packed = _PACKED[formats[0]] if formats else 0
+    registers = OperandRegisters(count * form.elements * bits // 32)
     rows = layout.extents[0]
-    return Ldmatrix(
-        opcode, target.name, OperandRegisters(count * per), rows, target.number < 80, layout, packed
-    )
-
-
-def build_stmatrix(opcode: tuple[str, ...], target: TargetName) -> Stmatrix:
-    """Raises FragirError where PTX has no such form or the target does not have it."""
-    count = _count(opcode, ("x1", "x2", "x4"))
-    trans = "trans" in opcode
-    if "m8n8" in opcode and "b16" in opcode:
-        _known(opcode, {"m8n8", "x1", "x2", "x4", "b16"})
-        if target.number < 90:
-            raise _refuse(opcode, f"target {target.name} does not have it", "it needs sm_90")
-        form, bits = formula("MATRIX", "m8n8", "b16", "st.trans" if trans else "st"), 16
-    elif "m16n8" in opcode and "b8" in opcode:
-        _known(opcode, {"m16n8", "x1", "x2", "x4", "b8"})
-        if not trans:
-            raise _refuse(opcode, "m16n8 matrices need .trans")
-        _blackwell(opcode, target)
-        form, bits = formula("MATRIX", "m16n8", "b8", "st.trans"), 8
-    else:
-        raise _refuse(opcode, "the shape or type is missing")
-    layout = _matrices(form, count, bits)
-    return Stmatrix(opcode, target.name, OperandRegisters(count), layout.extents[0], layout)
-
-
-def build_movmatrix(opcode: tuple[str, ...], target: TargetName) -> Movmatrix:
-    """Raises FragirError where PTX has no such form or the target does not have it."""
-    if set(opcode[1:]) != {"sync", "aligned", "m8n8", "trans", "b16"}:
-        raise _refuse(opcode, "there is only movmatrix.sync.aligned.m8n8.trans.b16")
-    if target.number < 75:
-        raise _refuse(opcode, f"target {target.name} does not have it", "it needs sm_75")
-    source, result = (
-        fragment(formula("MATRIX", "m8n8", "b16", f"mov.{name}"), ("row", "col"), (8, 8), 16)
-        for name in "ad"
-    )
-    return Movmatrix(opcode, target.name, OperandRegisters(1), OperandRegisters(1), source, result)
+    if head == "stmatrix":
+        return Stmatrix(opcode, target.name, registers, rows, layout)
+    packed = next((bits for word, bits in _PACKED.items() if word in opcode), 0)
+    return Ldmatrix(opcode, target.name, registers, rows, target.number < 80, layout, packed)

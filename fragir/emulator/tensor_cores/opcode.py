@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from fragir.emulator.tensor_cores.arithmetic import target as read_target
-from fragir.emulator.tensor_cores.matrix import build_ldmatrix, build_movmatrix, build_stmatrix
+from fragir.emulator.tensor_cores.matrix import build_matrix
 from fragir.emulator.tensor_cores.mma_forms import build_mma
 from fragir.emulator.tensor_cores.mnemonic import read_words
 from fragir.emulator.tensor_cores.types import Settings, TensorOp
@@ -40,11 +40,7 @@ def _build(opcode: tuple[str, ...], target: str, settings: Settings) -> TensorOp
             return build_wmma(opcode, where)
         case "wmma" if opcode[1:2] in (("load",), ("store",)):
             return build_wmma_access(opcode, where)
-        case "ldmatrix":
-            return build_ldmatrix(opcode, where)
-        case "stmatrix":
-            return build_stmatrix(opcode, where)
-        case "movmatrix":
-            return build_movmatrix(opcode, where)
+        case "ldmatrix" | "stmatrix" | "movmatrix":
+            return build_matrix(opcode, where)
         case _:
             raise FragirError(f"`{'.'.join(opcode)}` is no tensor-core instruction of the emulator")

@@ -43,6 +43,8 @@ class Metadata:
         self.formula, self.how, self.rows, self.lanes = formula, how, rows, lanes
         self.chunks = columns // how.chunk
         self.kept = columns // 2
+        #: Of so many instructions the lanes' registers hold the nibbles, 8 a register.
+        self.selectors = 8 * lanes // (rows * self.chunks)
         self.places: dict[int, tuple[Ints, Ints]] = {}
 
     def place(self, selector: int) -> tuple[Ints, Ints]:

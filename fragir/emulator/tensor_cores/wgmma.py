@@ -15,9 +15,10 @@ from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.arithmetic import TargetName, fused
 from fragir.emulator.tensor_cores.compute import Compute, ElementPlace, FusedMma, IntegerProducts
+from fragir.emulator.tensor_cores.forms import Forms
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment, fragment
 from fragir.emulator.tensor_cores.maps import formula
-from fragir.emulator.tensor_cores.mnemonic import Mnemonic
+from fragir.emulator.tensor_cores.mnemonic import BITS, Mnemonic
 from fragir.emulator.tensor_cores.sparse import Metadata, granularity
 from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
 from fragir.errors import FragirError
@@ -190,47 +191,51 @@ class Wgmma(TensorOp):
         return compute(a[..., None], b[:, None, :], c[:, None, :], None, None)[:, 0, :]
 
 
-_ELEMENTS: dict[str, tuple[int, int, tuple[str, ...]]] = {
-    # element -> (K, bits, results)
-    "f16": (16, 16, ("f16", "f32")),
-    "bf16": (16, 16, ("f32",)),
-    "tf32": (8, 32, ("f32",)),
-    "e4m3": (32, 8, ("f16", "f32")),
-    "e5m2": (32, 8, ("f16", "f32")),
-    "s8": (32, 8, ("s32",)),
-    "u8": (32, 8, ("s32",)),
-    "b1": (256, 1, ("s32",)),
-}
-_MIXED = ({"e4m3", "e5m2"}, {"s8", "u8"})
+_FORMS = Forms(
+    "product depth n results",
+    """
+    f16        k16   n8|n16  f16|f32
+    bf16       k16   n8|n16  f32
+    tf32       k8    n8|n16  f32
+    e4m3|e5m2  k32   n8|n16  f16|f32
+    s8|u8      k32   n16     s32
+    b1         k256  n16     s32
+    """,
+    # Multiples of 8 that are none of 16 are no N of integers, but for 8 and 24.
+    """
+    => sm_90a ! target {target} does not have it ! wgmma needs sm_90a
+    => types:3 m:64 ! expected a shape m64nNkK and three types
+    => product ! there is no product of {a} and {b}
+    => depth n results ! there is no such shape or result for {a}
+    a:b1 => and popc !sp ! b1 has .and.popc, and no sparse form
+    and popc => a:b1 ! b1 has .and.popc, and no sparse form
+    satfinite => d:s32 !a:b1 ! .satfinite is for 8-bit integers only
+    """,
+)
 
 
 def build_wgmma(words: Mnemonic, target: TargetName) -> Wgmma:
     """Raises FragirError where PTX has no such form or the target does not have it."""
-    if target.name != "sm_90a":
-        raise words.refuse(f"target {target.name} does not have it", "wgmma needs sm_90a")
-    if len(words.types) != 3 or words.m != 64:
-        raise words.refuse("expected a shape m64nNkK and three types")
-    d, a, b = words.types
-    sparse = "sp" in words.flags
-    if a not in _ELEMENTS or (a != b and not any({a, b} <= each for each in _MIXED)):
-        raise words.refuse(f"there is no product of {a} and {b}")
-    depth, bits, results = _ELEMENTS[a]
+    d, a, b = (*words.types, "", "", "")[:3]
+    sparse, n = "sp" in words.flags, words.n
+    _FORMS.find(
+        words,
+        target,
+        m=str(words.m),
+        product=f"{a} {b}",
+        depth=f"k{words.k / (1 + sparse):g}",
+        n="" if n not in range(8, 257, 8) else "n16" if n in (8, 24) or n % 16 == 0 else "n8",
+        results=d,
+        **{"a": a, "b": b, "d": d},
+    )
+    bits, depth = BITS[a], words.k // (1 + sparse)
     integer = d == "s32"
-    legal_n = words.n in range(8, 257, 8)
-    if integer:
-        legal_n = legal_n and (words.n in (8, 24) or words.n % 16 == 0)
-    if d not in results or words.k != depth * (2 if sparse else 1) or not legal_n:
-        raise words.refuse(f"there is no such shape or result for {a}")
-    if (a == "b1") != ({"and", "popc"} <= words.flags) or (a == "b1" and sparse):
-        raise words.refuse("b1 has .and.popc, and no sparse form")
-    if "satfinite" in words.flags and (not integer or a == "b1"):
-        raise words.refuse(".satfinite is for 8-bit integers only")
     left = fragment(
         formula("WGMMA", f"m64nNk{depth}", a, "a"), ("col", "row"), (depth, 64), bits, lanes=128
     )
     accumulator = fragment(
-        formula("WGMMA", "m64nN", a, "d"), ("row", "col"), (64, words.n),
-        16 if d == "f16" else 32, lanes=128, elements=words.n // 2,
+        formula("WGMMA", "m64nN", a, "d"), ("row", "col"), (64, n),
+        16 if d == "f16" else 32, lanes=128, elements=n // 2,
     )  # fmt: skip
     metadata = None
     if sparse:
@@ -241,16 +246,15 @@ def build_wgmma(words: Mnemonic, target: TargetName) -> Wgmma:
         compute = IntegerProducts(a, b, clamp="satfinite" in words.flags)
     else:
         compute = FusedMma(ElementPlace(a), ElementPlace(b), fused(target.architecture, a, d))
-    plan = WgmmaPlan(left, accumulator, words.n, words.k, bits, not integer, compute, metadata)
-    selectors = 0 if not sparse else (1 if bits == 8 else 2)
+    plan = WgmmaPlan(left, accumulator, n, words.k, bits, not integer, compute, metadata)
     return Wgmma(
         words.opcode,
         target.name,
         OperandRegisters(accumulator.count),
         OperandRegisters(4),
         plan,
-        OperandRegisters(1) if sparse else None,
-        tuple(range(selectors)),
+        OperandRegisters(1) if metadata else None,
+        tuple(range(metadata.selectors)) if metadata else (),
         not integer,
         a in ("f16", "bf16"),
     )

@@ -27,26 +27,47 @@ from fragir.emulator.tensor_cores.compute import (
     IntegerProducts,
     ScaleCodes,
 )
+from fragir.emulator.tensor_cores.forms import Forms
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment
 from fragir.emulator.tensor_cores.maps import Formula, Ints, formula
 from fragir.emulator.tensor_cores.mma import Mma, MmaPlan
-from fragir.emulator.tensor_cores.mnemonic import Mnemonic, read_words
+from fragir.emulator.tensor_cores.mnemonic import BITS, Mnemonic, read_words
 from fragir.emulator.tensor_cores.types import OperandRegisters, RegisterWords, TensorOp
 
-_K16 = ("m16n16k16", "m32n8k16", "m8n32k16")
-#: A and B's type -> shapes, type of C and D (None: f16 or f32), lowest target.
-_FORMS: dict[str, tuple[tuple[str, ...], str | None, int]] = {
-    "f16": (_K16, None, 70),
-    "bf16": (_K16, "f32", 80),
-    "tf32": (("m16n16k8",), "f32", 80),
-    "f64": (("m8n8k4",), "f64", 80),
-    "s8": (_K16, "s32", 72),
-    "u8": (_K16, "s32", 72),
-    "s4": (("m8n8k32",), "s32", 75),
-    "u4": (("m8n8k32",), "s32", 75),
-    "b1": (("m8n8k128",), "s32", 75),
-}
-_BITS = {"f16": 16, "bf16": 16, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+_FORMS = Forms(
+    "product shape results target",
+    """
+    f16   m16n16k16|m32n8k16|m8n32k16  f16|f32  sm_70
+    bf16  m16n16k16|m32n8k16|m8n32k16  f32      sm_80
+    tf32  m16n16k8                     f32      sm_80
+    f64   m8n8k4                       f64      sm_80
+    s8    m16n16k16|m32n8k16|m8n32k16  s32      sm_72
+    u8    m16n16k16|m32n8k16|m8n32k16  s32      sm_72
+    s4    m8n8k32                      s32      sm_75
+    u4    m8n8k32                      s32      sm_75
+    b1    m8n8k128                     s32      sm_75
+    """,
+    """
+    does:access => operand:a|operand:b|operand:c types:1\
+        ! expected .load.a, .load.b, .load.c or .store.d, and one type
+    does:access => !shape: layouts:1 ! expected a shape and one layout
+    operand:a|operand:b => shape product ! there is no such fragment of {a}
+    operand:c => shape results ! there is no such fragment of {a}
+    does:mma => types:2|types:4 layouts:2\
+        ! expected two layouts, a shape and the types of D, A, B and C
+    does:mma => product shape results ! there is no such shape or combination of types
+    does:mma a:f16 => types:2 ! there is no such shape or combination of types
+    and => sm_80 ! target {target} does not have it ! it needs sm_80
+    => target ! target {target} does not have it ! it needs {least}
+    does:mma a:b1 => popc xor|and !xor|!and\
+        ! .popc and one of .xor and .and belong to b1, and only there
+    satfinite => d:s32 !a:b1 ! .satfinite is for products of integers only
+    does:mma a:s4|a:u4|a:b1 => layout:row.col\
+        ! 4-bit and single-bit products exist only as .row.col
+    operand:a a:s4|a:u4|a:b1 => layout:row ! 4-bit and single-bit A is .row and B is .col
+    operand:b a:s4|a:u4|a:b1 => layout:col ! 4-bit and single-bit A is .row and B is .col
+    """,
+)
 
 
 @cache
@@ -70,7 +91,7 @@ def _fragment(words: Mnemonic, element: str, operand: str, *names: str) -> Fragm
     form = _formula(words.shape, element, operand)
     rows, columns = _extents(words, operand)
     extents = {"row": rows, "col": columns}
-    bits = _BITS.get(element, 32)
+    bits = BITS[element]
     return Fragment(
         [form.evaluate(name) for name in names],
         tuple(extents[name] for name in names),
@@ -137,34 +158,20 @@ def build_wmma_access(opcode: tuple[str, ...], target: TargetName) -> WmmaAccess
     spaces = ("global", "shared", "shared::cta")
     head, action, operand = (*opcode, "", "")[:3]
     words = read_words((head, *(w for w in opcode[3:] if w not in spaces)))
-    load = action == "load"
-    if operand not in (("a", "b", "c") if load else ("d",)) or len(words.types) != 1:
-        raise words.refuse("expected .load.a, .load.b, .load.c or .store.d, and one type")
-    (element,) = words.types
-    if len(words.layouts) != 1 or not words.shape:
-        raise words.refuse("expected a shape and one layout")
-    operand = "c" if operand == "d" else operand
-    least = [
-        form[2]
-        for name, form in _FORMS.items()
-        if words.shape in form[0] and element in ({form[1] or "f16", form[1] or "f32"}
-                                                  if operand == "c" else {name})
-    ]  # fmt: skip
-    if not least:
-        raise words.refuse(f"there is no such fragment of {element}")
-    if target.number < min(least):
-        raise words.refuse(f"target {target.name} does not have it", f"it needs sm_{min(least)}")
+    element = words.types[0] if words.types else ""
+    operand = operand if action == "load" else {"d": "c"}.get(operand, "")
+    _FORMS.find(
+        words, target, does="access", operand=operand, product=element, results=element, a=element
+    )
     form = _formula(words.shape, element, operand)
     by_row = words.layouts == ("row",)
     slow, fast = (form.evaluate(x) for x in (("row", "col") if by_row else ("col", "row")))
-    bits = _BITS.get(element, 32)
+    bits = BITS[element]
     width = 64 if bits == 64 else 32
     per = width // bits
     # Where a register's elements are neighbours in memory too, they are one access.
     whole = (np.diff(fast.reshape(-1, per, 32), axis=1) == 1).all()
     whole = whole and (np.diff(slow.reshape(-1, per, 32), axis=1) == 0).all()
-    if bits < 8 and not whole:
-        raise words.refuse("4-bit and single-bit A is .row and B is .col")
     if whole:
         slow, fast = slow[::per], fast[::per]
     repeats = _repeats(words, element, operand)
@@ -221,25 +228,10 @@ def build_wmma(opcode: tuple[str, ...], target: TargetName) -> Mma:
     types = words.types
     if len(types) == 2:  # f16 alone: the types of D and C
         types = (types[0], "f16", "f16", types[1])
-    if len(types) != 4 or len(words.layouts) != 2:
-        raise words.refuse("expected two layouts, a shape and the types of D, A, B and C")
-    d, a, b, c = types
-    shapes, accumulator, least = _FORMS.get(a, ((), "", 0))
-    fits = {d, c} <= {"f16", "f32"} if accumulator is None else d == c == accumulator
-    if a != b or words.shape not in shapes or not fits or (a == "f16") != (len(words.types) == 2):
-        raise words.refuse("there is no such shape or combination of types")
-    if a == "b1" and "and" in words.flags:
-        least = 80
-    if target.number < least:
-        raise words.refuse(f"target {target.name} does not have it", f"it needs sm_{least}")
-    if (a == "b1") != ("popc" in words.flags) or (
-        a == "b1" and len(words.flags & {"xor", "and"}) != 1
-    ):
-        raise words.refuse(".popc and one of .xor and .and belong to b1, and only there")
-    if "satfinite" in words.flags and (d != "s32" or a == "b1"):
-        raise words.refuse(".satfinite is for products of integers only")
-    if a in ("s4", "u4", "b1") and words.layouts != ("row", "col"):
-        raise words.refuse("4-bit and single-bit products exist only as .row.col")
+    d, a, b, c = (*types, *4 * ("",))[:4]
+    _FORMS.find(
+        words, target, does="mma", product=f"{a} {b}", results=f"{d} {c}", **{"a": a, "d": d}
+    )
     plan = MmaPlan(
         _fragment(words, a, "a", "col", "row"),
         _fragment(words, b, "b", "row", "col"),
@@ -263,10 +255,7 @@ def _compute(words: Mnemonic, types: tuple[str, ...], target: TargetName) -> Com
     if d == "s32":
         return IntegerProducts(a, a, clamp="satfinite" in words.flags, xor="xor" in words.flags)
     if d == "f64":
-        for rounding in ("rz", "rm", "rp"):
-            if rounding in words.flags:
-                return Double(rounding)
-        return Double("rn")
+        return Double.of(words.flags)
     volta = target.architecture is Architecture.VOLTA
     single = d == "f32" or c == "f32"
     how: Fused = fused(target.architecture, a, "f32" if single else "f16")
