@@ -22,8 +22,8 @@ from fragir.layout.conversion import points_of
 from fragir.layout.modes import WARP, Point
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.convert import convert
+from fragir.passes.lowering.elementwise import fragments_from, words_of
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.words import fragments_from, words_of
 from fragir.passes.writer.module import write_module
 
 Bytes = npt.NDArray[np.uint8]

@@ -29,7 +29,7 @@ from report import Column, Report, Row, Table, arguments, command, machine, pres
 import fragir
 from fragir.emulator import run
 from fragir.ptx import PtxSyntaxError, parse, write
-from fragir.ptx.shape_cache import forget
+from fragir.ptx.operands import forget
 
 PRODUCTS = (WGMMA_F16, MMA_64, DYNAMIC_32)
 

@@ -17,30 +17,30 @@ FRAG = rows(
     """
 operation          cls                         lowering           meaning               words
 frag.acquire       rings:AcquireOp             rings              rings                 ring.acquire
-frag.arrive        atomics:ArriveOp            grids              grids                 k.arrive
-frag.assert        reporting:AssertOp          reporting:assert_  reporting:assert_     k.assert_
+frag.arrive        atomics:ArriveOp            roles              grids                 k.arrive
+frag.assert        reporting:AssertOp          reporting:assert_  tiles:assert_         k.assert_
 frag.atomic        atomics:AtomicOp            indexed            indexed               k.atomic
-frag.await         in_flight:AwaitOp           in_flight:await_   rings:await_          ring.wait,flight.wait
+frag.await         in_flight:AwaitOp           products:await_    rings:await_          ring.wait,flight.wait
 frag.barrier       memory:BarrierOp            memories           tiles:nothing         k.barrier
 frag.block_id      memory:BlockIdOp            scalars            tiles                 k.block_id
-frag.broadcast     reductions:BroadcastOp      reductions         reductions            t.broadcast,t.broadcast_to  patterns=canonical
+frag.broadcast     reductions:BroadcastOp      tiles              reductions            t.broadcast,t.broadcast_to  patterns=canonical
 frag.cast          pointwise:CastOp            tiles              tiles:cast_tile       t.cast                      patterns=canonical
-frag.cluster_rank  kernels:ClusterRankOp       grids:rank         grids:rank            k.cluster_rank
-frag.commit        memory:CommitOp             copying            tiles:nothing         k.commit
-frag.concat        shapes:ConcatenateOp        shapes:rename      shapes                k.concatenate               patterns=canonical
+frag.cluster_rank  kernels:ClusterRankOp       roles:rank         grids:rank            k.cluster_rank
+frag.commit        memory:CommitOp             memories           tiles:nothing         k.commit
+frag.concat        shapes:ConcatenateOp        tiles:rename       tiles                 k.concatenate               patterns=canonical
 frag.convert       pointwise:ConvertOp         tiles              tiles                 k.convert                   patterns=canonical
 frag.coordinates   lanes:CoordinatesOp         lanes              -                     lane.coordinates            in_lanes=region
-frag.copy          memory:CopyOp               copying            tiles                 k.copy
+frag.copy          memory:CopyOp               memories           tiles                 k.copy
 frag.fill          pointwise:FillOp            tiles              tiles                 k.fill
 frag.for_tiles     raster:ForTilesOp           -                  grids                 k.for_tiles
 frag.gather        indexed:GatherOp            indexed            indexed               k.gather
-frag.grid_size     raster:GridSizeOp           grids              grids                 k.grid_size
+frag.grid_size     raster:GridSizeOp           roles              grids                 k.grid_size
 frag.head          memory:HeadOp               memories           grids                 k.head
-frag.in_flight     in_flight:InFlightOp        in_flight          tiles                 k.in_flight
-frag.iota          generated:IotaOp            generated          reductions            k.iota
-frag.join          shapes:JoinOp               shapes:rename      shapes                k.join                      patterns=canonical
+frag.in_flight     in_flight:InFlightOp        products           tiles                 k.in_flight
+frag.iota          generated:IotaOp            tiles              reductions            k.iota
+frag.join          shapes:JoinOp               tiles:rename       tiles                 k.join                      patterns=canonical
 frag.lanes         lanes:LanesOp               lanes:region       lanes.region          k.lanes
-frag.launch        kernels:LaunchOp            -                  calls                 -
+frag.launch        kernels:LaunchOp            -                  control               -
 frag.load          tiles:LoadOp                memories           tiles:load_tile       k.load
 frag.map           pointwise:MapOp             tiles:map_         tiles:map_            k.map,k.select,k.exp
 frag.matmul        matmul:MatmulOp             -                  tiles                 k.matmul
@@ -49,27 +49,27 @@ frag.mma_batched   products:MmaBatchedOp       -                  products      
 frag.mma_sparse    sparse:MmaSparseOp          products           products              k.mma_sparse
 frag.no_slot       rings:NoSlotOp              rings              rings                 ring.no_slot
 frag.part          rings:PartOp                rings:part_of      rings                 slot.parts
-frag.pass_turn     rings:PassTurnOp            roles              side_by_side          k.turn
+frag.pass_turn     rings:PassTurnOp            roles              rings                 k.turn
 frag.pointer       lanes:PointerOp             lanes              -                     lane.pointer                in_lanes=memory
-frag.print         reporting:PrintOp           reporting:print_   reporting:print_      k.print
+frag.print         reporting:PrintOp           reporting:print_   tiles:print_          k.print
 frag.publish       rings:PublishOp             rings              rings                 slot.publish
-frag.random        generated:RandomOp          generated          random                k.random
-frag.reduce        reductions:ReduceOp         reductions         reductions:reduction  t.sum,t.max,t.argmax
-frag.reduce_by     reductions:ReduceByOp       reductions         reductions            k.reduce
+frag.random        generated:RandomOp          tiles              tiles                 k.random
+frag.reduce        reductions:ReduceOp         tiles              reductions:reduction  t.sum,t.max,t.argmax
+frag.reduce_by     reductions:ReduceByOp       tiles              reductions            k.reduce
 frag.release       rings:ReleaseOp             rings              rings                 slot.release
-frag.reshape       shapes:ReshapeOp            shapes:rename      shapes                t.reshape                   patterns=canonical
+frag.reshape       shapes:ReshapeOp            tiles:rename       tiles                 t.reshape                   patterns=canonical
 frag.ring          rings:RingOp                rings              rings                 k.ring
-frag.roles         roles:RolesOp               roles              side_by_side          k.role
-frag.scan          scan:ScanOp                 reductions         reductions            t.cumsum,t.cummax
+frag.roles         roles:RolesOp               roles              rings                 k.role
+frag.scan          scan:ScanOp                 tiles              reductions            t.cumsum,t.cummax
 frag.scatter       indexed:ScatterOp           indexed            indexed               k.scatter
-frag.slice         shapes:SliceTileOp          shapes:rename      shapes:slice_         t.__getitem__               patterns=canonical:slice_
-frag.split         shapes:SplitOp              shapes:rename      shapes                t.split                     patterns=canonical
+frag.slice         shapes:SliceTileOp          tiles:rename       tiles:slice_          t.__getitem__               patterns=canonical:slice_
+frag.split         shapes:SplitOp              tiles:rename       tiles                 t.split                     patterns=canonical
 frag.store         tiles:StoreOp               memories           tiles:store_tile      k.store
-frag.take_turn     rings:TakeTurnOp            roles              side_by_side          k.turn
-frag.transpose     shapes:TransposeOp          shapes:rename      shapes                t.transpose                 patterns=canonical
-frag.undefined     in_flight:UndefinedOp       in_flight          tiles                 k.undefined
+frag.take_turn     rings:TakeTurnOp            roles              rings                 k.turn
+frag.transpose     shapes:TransposeOp          tiles:rename       tiles                 t.transpose                 patterns=canonical
+frag.undefined     in_flight:UndefinedOp       products           tiles                 k.undefined
 frag.view          memory:ViewOp               memories           tiles                 k.view
-frag.wait          memory:WaitOp               copying            tiles:nothing         k.wait
+frag.wait          memory:WaitOp               memories           tiles:nothing         k.wait
 frag.wgmma         warpgroup_products:WgmmaOp  products           products              k.wgmma,k.wgmma_async
 frag.yield         pointwise:YieldOp           lanes:yield_       -                     -
 """,
@@ -86,9 +86,9 @@ FRAG_ATTRIBUTES = {
     "frag.least": "fragir.dialects.frag.grid:LeastAttr",
     "frag.mma": "fragir.dialects.frag.attributes:MmaLayoutAttr",
     "frag.packed": "fragir.dialects.elements:PackedType",
-    "frag.ring": "fragir.dialects.frag.ring_types:RingType",
+    "frag.ring": "fragir.dialects.frag.rings:RingType",
     "frag.shared": "fragir.dialects.frag.attributes:SharedAttr",
-    "frag.slot": "fragir.dialects.frag.ring_types:SlotType",
+    "frag.slot": "fragir.dialects.frag.rings:SlotType",
     "frag.tile": "fragir.dialects.frag.types:TileType",
 }
 
@@ -106,49 +106,49 @@ types          MOST_DIMENSIONS held_tile is_shared tile_of
 
 PTX = rows(
     """
-operation        cls                        writer                   in_lanes
-ptx.assert_fail  reporting:AssertFailOp     reporting                -
-ptx.atomic       atomic:AtomicOp            atomics                  memory
-ptx.barrier      exchange:NamedBarrierOp    exchange                 exchange:nothing
-ptx.bitcast      registers:BitcastOp        naming                   registers
-ptx.compare      registers:CompareOp        -                        registers
-ptx.concat       registers:ConcatOp         naming                   registers:together
-ptx.copy         registers:CopyOp           values                   registers
-ptx.cp_async     memory:CpAsyncOp           memory                   -
-ptx.cvt          registers:CvtOp            -                        registers
-ptx.descriptor   tensor:DescriptorOp        products                 -
-ptx.end          foreign:EndOp              foreign                  -
-ptx.flip         memory:FlipOp              memory                   -
-ptx.function     foreign:FunctionOp         -                        -
-ptx.ldmatrix     memory:LdmatrixOp          memory                   -
-ptx.load         memory:LoadOp              memory                   memory
-ptx.mma          tensor:MmaOp               products                 -
-ptx.mma_sparse   sparse:MmaSparseOp         sparse                   -
-ptx.movmatrix    exchange:MovmatrixOp       exchange                 exchange
-ptx.mul_wide     distances:MulWideOp        distances                memory
-ptx.nibbles      exchange:NibblesOp         exchange                 -
-ptx.offset       memory:OffsetOp            memory                   memory
-ptx.offset_wide  distances:OffsetWideOp     distances                memory:offset
-ptx.op           instruction:InstructionOp  instruction:instruction  statements:statement
-ptx.pack         registers:PackOp           naming                   registers:together
-ptx.permute      exchange:PermuteOp         exchange                 exchange
-ptx.printf       reporting:PrintfOp         reporting:print_         -
-ptx.select       registers:SelectOp         -                        registers
-ptx.shared       memory:SharedOp            memory                   memory
-ptx.shuffle      exchange:ShuffleOp         exchange                 exchange
-ptx.shuffle_xor  exchange:ShuffleXorOp      exchange                 exchange
-ptx.slice        registers:SliceOp          naming:slice_            registers:slice_
-ptx.special      registers:SpecialOp        values                   registers
-ptx.splat        registers:SplatOp          naming                   registers
-ptx.stmatrix     memory:StmatrixOp          memory                   -
-ptx.store        memory:StoreOp             memory                   memory
-ptx.sync         memory:SyncOp              products                 exchange:nothing
-ptx.text         foreign:TextOp             foreign                  -
-ptx.undefined    foreign:UndefinedOp        foreign                  -
-ptx.unpack       registers:UnpackOp         naming                   registers
-ptx.wgmma        tensor:WgmmaOp             products                 -
-ptx.wgmma_wait   tensor:WgmmaWaitOp         products                 -
-ptx.zero         registers:ZeroOp           values                   registers
+operation        cls                        writer               in_lanes
+ptx.assert_fail  reporting:AssertFailOp     reporting            -
+ptx.atomic       memory:AtomicOp            memory               memory
+ptx.barrier      exchange:NamedBarrierOp    exchange             exchange:nothing
+ptx.bitcast      registers:BitcastOp        values               registers
+ptx.compare      registers:CompareOp        -                    registers
+ptx.concat       registers:ConcatOp         values               registers:together
+ptx.copy         registers:CopyOp           values               registers
+ptx.cp_async     memory:CpAsyncOp           memory               -
+ptx.cvt          registers:CvtOp            -                    registers
+ptx.descriptor   tensor:DescriptorOp        products             -
+ptx.end          foreign:EndOp              foreign              -
+ptx.flip         memory:FlipOp              memory               -
+ptx.function     foreign:FunctionOp         -                    -
+ptx.ldmatrix     memory:LdmatrixOp          memory               -
+ptx.load         memory:LoadOp              memory               memory
+ptx.mma          tensor:MmaOp               products             -
+ptx.mma_sparse   tensor:MmaSparseOp         products             -
+ptx.movmatrix    exchange:MovmatrixOp       exchange             exchange
+ptx.mul_wide     memory:MulWideOp           memory               memory
+ptx.nibbles      exchange:NibblesOp         exchange             -
+ptx.offset       memory:OffsetOp            memory               memory
+ptx.offset_wide  memory:OffsetWideOp        memory               memory:offset
+ptx.op           instruction:InstructionOp  foreign:instruction  statements:statement
+ptx.pack         registers:PackOp           values               registers:together
+ptx.permute      exchange:PermuteOp         exchange             exchange
+ptx.printf       reporting:PrintfOp         reporting:print_     -
+ptx.select       registers:SelectOp         -                    registers
+ptx.shared       memory:SharedOp            memory               memory
+ptx.shuffle      exchange:ShuffleOp         exchange             exchange
+ptx.shuffle_xor  exchange:ShuffleXorOp      exchange             exchange
+ptx.slice        registers:SliceOp          values:slice_        registers:slice_
+ptx.special      registers:SpecialOp        values               registers
+ptx.splat        registers:SplatOp          values               registers
+ptx.stmatrix     memory:StmatrixOp          memory               -
+ptx.store        memory:StoreOp             memory               memory
+ptx.sync         memory:SyncOp              products             exchange:nothing
+ptx.text         foreign:TextOp             foreign              -
+ptx.undefined    foreign:UndefinedOp        foreign              -
+ptx.unpack       registers:UnpackOp         values               registers
+ptx.wgmma        tensor:WgmmaOp             products             -
+ptx.wgmma_wait   tensor:WgmmaWaitOp         products             -
+ptx.zero         registers:ZeroOp           values               registers
 """,
     "fragir.dialects.ptx",
     in_rooms=True,
@@ -156,7 +156,7 @@ ptx.zero         registers:ZeroOp           values                   registers
 
 #: Types and attributes, by their names in programs.
 PTX_ATTRIBUTES = {
-    "ptx.bits": "fragir.dialects.ptx.bit_types:BitsType",
+    "ptx.bits": "fragir.dialects.ptx.types:BitsType",
     "ptx.ptr": "fragir.dialects.ptx.types:PointerType",
     "ptx.space": "fragir.dialects.ptx.types:SpaceAttr",
     "ptx.tensor_map": "fragir.dialects.ptx.tensor_maps:TensorMapType",
@@ -175,10 +175,10 @@ types      GLOBAL NO_UNROLL SHARED Space bits length register_bits registers sca
 _BRANCHES = rows(
     """
 operation      lowering        meaning         in_lanes        writer          layouts
-scf.condition  control         -               -               loops           -
-scf.for        control:loop    control:loop    control:loop    control:loop    control:ForLayouts
-scf.if         control:branch  control:branch  control:branch  control:branch  control:IfLayouts
-scf.while      control:while_  control:while_  control:while_  loops:while_    control:WhileLayouts
+scf.condition  control         -               -               control         -
+scf.for        control:loop    control:loop    control:loop    control:loop    relations:ForLayouts
+scf.if         control:branch  control:branch  control:branch  control:branch  relations:IfLayouts
+scf.while      control:while_  control:while_  control:while_  control:while_  relations:WhileLayouts
 scf.yield      control:yield_  -               -               control:yield_  -
 """,
     "fragir.dialects",
@@ -187,25 +187,25 @@ scf.yield      control:yield_  -               -               control:yield_  -
 
 _SCALARS = rows(
     """
-operation         lowering         meaning                   in_lanes              writer
-affine.apply      -                affine_values             -                     -
-affine.min        -                affine_values:apply       -                     -
-arith.addi        scalars:integer  -                         -                     -
-arith.constant    scalars          scalars                   -                     values
-arith.divui       scalars:integer  -                         -                     -
-arith.muli        scalars:integer  -                         -                     -
-arith.remui       scalars:integer  -                         -                     -
-arith.select      -                -                         registers:select_one  -
-arith.subi        scalars:integer  -                         -                     -
-cf.assert         -                reporting:assert_element  -                     -
-cf.br             -                -                         -                     foreign:branch
-cf.cond_br        -                -                         -                     foreign:conditional_branch
-func.call         -                calls                     -                     -
-func.return       scalars:end      buffers:returned          -                     values:end
-vector.broadcast  scalars          -                         vectors               -
-vector.extract    scalars          -                         vectors               -
-vector.insert     scalars          -                         vectors               -
-vector.shuffle    scalars          -                         vectors               -
+operation         lowering         meaning               in_lanes              writer
+affine.apply      -                contraction           -                     -
+affine.min        -                contraction:apply     -                     -
+arith.addi        scalars:integer  -                     -                     -
+arith.constant    scalars          scalars               -                     values
+arith.divui       scalars:integer  -                     -                     -
+arith.muli        scalars:integer  -                     -                     -
+arith.remui       scalars:integer  -                     -                     -
+arith.select      -                -                     registers:select_one  -
+arith.subi        scalars:integer  -                     -                     -
+cf.assert         -                tiles:assert_element  -                     -
+cf.br             -                -                     -                     foreign:branch
+cf.cond_br        -                -                     -                     foreign:conditional_branch
+func.call         -                control               -                     -
+func.return       scalars:end      buffers:returned      -                     values:end
+vector.broadcast  scalars          -                     registers             -
+vector.extract    scalars          -                     registers             -
+vector.insert     scalars          -                     registers             -
+vector.shuffle    scalars          -                     registers             -
 """,
     "fragir.dialects",
     in_rooms=True,
@@ -213,19 +213,19 @@ vector.shuffle    scalars          -                         vectors            
 
 _MEMORIES = rows(
     """
-operation                cls                 lowering              meaning           in_lanes
-memref.alloc             -                   memories              buffers           -
-memref.alloca            -                   -                     buffers:alloc     -
-memref.cast              readers:CastReader  memories              buffers:same      -
-memref.collapse_shape    -                   memories:collapse     buffers:collapse  -
-memref.copy              readers:CopyReader  -                     buffers           -
-memref.dealloc           -                   memories              buffers:nothing   -
-memref.dim               -                   memories              buffers           -
-memref.expand_shape      -                   memories:expand       buffers:expand    -
-memref.load              -                   indexed:load_scalar   buffers           memory:load_number
-memref.reinterpret_cast  -                   memories:reinterpret  -                 -
-memref.store             -                   -                     buffers           -
-memref.subview           -                   memories              buffers           -
+operation                cls                      lowering              meaning           in_lanes
+memref.alloc             -                        memories              buffers           -
+memref.alloca            -                        -                     buffers:alloc     -
+memref.cast              registration:CastReader  memories              buffers:same      -
+memref.collapse_shape    -                        memories:collapse     buffers:collapse  -
+memref.copy              registration:CopyReader  -                     buffers           -
+memref.dealloc           -                        memories              buffers:nothing   -
+memref.dim               -                        memories              buffers           -
+memref.expand_shape      -                        memories:expand       buffers:expand    -
+memref.load              -                        indexed:load_scalar   buffers           memory:load_number
+memref.reinterpret_cast  -                        memories:reinterpret  -                 -
+memref.store             -                        -                     buffers           -
+memref.subview           -                        memories              buffers           -
 """,
     "fragir.dialects.memories",
     in_rooms=True,
@@ -236,28 +236,28 @@ _TENSORS = rows(
 operation              cls                               meaning
 linalg.broadcast       linalg.shaped:LinalgBroadcastOp   -
 linalg.elementwise     linalg.named_table:ElementwiseOp  -
-linalg.index           -                                 loops
+linalg.index           -                                 contraction
 linalg.map             linalg.shaped:LinalgMapOp         -
-linalg.pack            tensors.packing:LinalgPackOp      packing
+linalg.pack            tensors.packing:LinalgPackOp      buffers
 linalg.reduce          linalg.shaped:LinalgReduceOp      -
-linalg.softmax         linalg.softmax:SoftmaxOp          softmax
-linalg.unpack          tensors.packing:LinalgUnpackOp    packing
+linalg.softmax         linalg.shaped:SoftmaxOp           contraction
+linalg.unpack          tensors.packing:LinalgUnpackOp    buffers
 tensor.cast            -                                 buffers:same
-tensor.collapse_shape  -                                 tensors
-tensor.concat          -                                 tensors
+tensor.collapse_shape  -                                 buffers
+tensor.concat          -                                 buffers
 tensor.dim             -                                 buffers
 tensor.empty           -                                 buffers
-tensor.expand_shape    -                                 tensors
-tensor.extract         -                                 tensors
-tensor.extract_slice   -                                 tensors
-tensor.from_elements   -                                 tensors
-tensor.generate        tensors.generating:GenerateOp     packing
-tensor.insert          -                                 tensors
-tensor.insert_slice    -                                 tensors
-tensor.pack            tensors.packing:TensorPackOp      packing
-tensor.pad             -                                 tensors
-tensor.splat           -                                 tensors
-tensor.unpack          tensors.packing:TensorUnpackOp    packing
+tensor.expand_shape    -                                 buffers
+tensor.extract         -                                 buffers
+tensor.extract_slice   -                                 buffers
+tensor.from_elements   -                                 buffers
+tensor.generate        tensors.packing:GenerateOp        buffers
+tensor.insert          -                                 buffers
+tensor.insert_slice    -                                 buffers
+tensor.pack            tensors.packing:TensorPackOp      buffers
+tensor.pad             -                                 buffers
+tensor.splat           -                                 buffers
+tensor.unpack          tensors.packing:TensorUnpackOp    buffers
 """,
     "fragir.dialects",
     in_rooms=True,

@@ -23,7 +23,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.errors import FragirError
-from fragir.isa.elements import FLOAT6_4, FLOAT8
+from fragir.isa.model import FLOAT6_4, FLOAT8
 
 
 @irdl_attr_definition

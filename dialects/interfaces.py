@@ -193,7 +193,7 @@ class Layouts:
         be had in `layout`: those of a product with its K in another order.
 
         What is demanded of shared memory is the order of its rows
-        (`fragir.dialects.frag.row_orders`).
+        (`fragir.dialects.frag.memory_layout`).
         """
         return ()
 

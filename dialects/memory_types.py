@@ -1,14 +1,16 @@
-"""Types of views: how memory lies that is seen in another shape, or of which a part is taken."""
+"""Types of views and parts: memory in another shape, parts by offsets, sizes and strides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
+from typing import TypeVar
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseArrayBase,
     IntAttr,
     MemRefType,
     NoneAttr,
@@ -16,7 +18,43 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.dialects.slices import kept_dims
+from fragir.dialects.shorthands import integers
+from fragir.errors import FragirError
+
+# -- slices ----------------------------------------------------------------------------------------
+# Parts of memory and tensors, as operations with lists of offsets, sizes and strides say them.
+
+NumberT = TypeVar("NumberT")
+
+
+def mixed(static: DenseArrayBase, dynamic: Sequence[NumberT]) -> list[int | NumberT]:
+    """A list of which some numbers stand in the text and others are values."""
+    given: Iterator[NumberT] = iter(dynamic)
+    return [next(given) if n == DYNAMIC_INDEX else n for n in integers(static)]
+
+
+def kept_dims(sizes: Sequence[int | SSAValue], shape: Sequence[int], what: str) -> list[int]:
+    """The dimensions of a part that its type keeps: it may leave out some of size 1.
+
+    FragirError where the type is of another shape.
+    """
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        wanted = shape[len(kept)] if len(kept) < len(shape) else None
+        if wanted is not None and (size == wanted or (wanted < 0 and not isinstance(size, int))):
+            kept.append(dim)
+        elif size != 1:
+            break
+    else:
+        if len(kept) == len(shape):
+            return kept
+    given = "x".join(str(size) if isinstance(size, int) else "?" for size in sizes)
+    words = "x".join("?" if size < 0 else str(size) for size in shape)
+    raise FragirError(
+        f"{what} takes a part of {given}, which is not of the shape {words}",
+        hint="a type may leave out only dimensions of size 1",
+    )
+
 
 Memory = MemRefType[Attribute]
 Strides = list[int | None]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fragir.cli.command import print_table
 from fragir.cli.trial import Trial
-from fragir.compiled import Place
+from fragir.compilation.kernel import Place
 from fragir.toolchain import driver
 
 PROGRAM = Path(__file__).with_name("gemm.mlir")

@@ -43,6 +43,13 @@ PASSES = {
     "convert-frag-to-ptx": ("fragir.passes.convert_frag_to_ptx", "ConvertFragToPtxPass"),
 }
 TARGETS = {"ptx": ("fragir.passes.ptx_target", "PtxTarget")}
+NOTEBOOKS = "fragir.draw.display"
+"""The module that draws values in notebooks: layouts know it by this name only."""
+
+
+def drawer() -> Any:
+    """The module that draws values in notebooks."""
+    return import_module(NOTEBOOKS)
 
 
 def lazily(places: Mapping[str, tuple[str, str]]) -> dict[str, Callable[[], Any]]:

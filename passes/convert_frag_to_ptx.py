@@ -8,13 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from fragir.diagnostics import fail
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.levels import require
+from fragir.mlir.diagnostics import fail
 from fragir.passes.scopes import threads_of
-from fragir.passes.target_pass import TargetPass
+from fragir.passes.tile_passes import TargetPass, kernels_of, require
 
 
 class ConvertFragToPtxPass(TargetPass):
@@ -28,7 +26,7 @@ class ConvertFragToPtxPass(TargetPass):
     name = "convert-frag-to-ptx"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.limits import check_shared
+        from fragir.passes.remarks import check_shared
 
         try:
             known(self.target)

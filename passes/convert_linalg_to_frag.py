@@ -8,9 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from fragir.diagnostics import fail
-from fragir.passes.kernels import kernels_of
-from fragir.passes.levels import require
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import kernels_of, require
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from xdsl.dialects import func, memref
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.narrow import memref_type
-from fragir.passes.limits import aligned
+from fragir.dialects.shorthands import memref_type
+from fragir.passes.remarks import aligned
 
 HELD = ("frag.ring", "frag.slot", "frag.in_flight")
 """Types of rings, what they hold, and products under way."""

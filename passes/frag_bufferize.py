@@ -27,7 +27,7 @@ class FragBufferizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.bufferizing.buffers import Bufferization
-        from fragir.passes.bufferizing.memory_results import keep_memory, returns_memory
+        from fragir.passes.bufferizing.results import keep_memory, returns_memory
 
         for function in op.ops:
             if not isinstance(function, func.FuncOp):

@@ -8,10 +8,9 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
-from fragir.diagnostics import fail
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,15 @@ class FragPipelinePass(TargetPass):
     tma: bool | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.pipelining.crossed import lies_across, order_sums
-        from fragir.passes.pipelining.loop import STAGES, TMA, LoopPipeline, PipelineWay
-        from fragir.passes.pipelining.streams import groups_of
-        from fragir.passes.pipelining.tma import shared_tiles
+        from fragir.passes.pipelining.loop import (
+            STAGES,
+            TMA,
+            LoopPipeline,
+            PipelineWay,
+            lies_across,
+            order_sums,
+        )
+        from fragir.passes.pipelining.streams import groups_of, shared_tiles
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 
         known(self.target)

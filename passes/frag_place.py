@@ -11,19 +11,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.walking import operations_in
+from fragir.dialects.shorthands import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.placing.idle import PRODUCTS, idle_warps
+from fragir.mlir.diagnostics import fail
 from fragir.passes.placing.placement import set_layout
+from fragir.passes.placing.products import PRODUCTS, idle_warps
 from fragir.passes.placing.relations import Relations, tiles_of
-from fragir.passes.placing.staging import PlacedTiles, placed
+from fragir.passes.placing.rewriting import PlacedTiles, placed
 from fragir.passes.remarks import remark
 from fragir.passes.scopes import WarpScope, scopes
-from fragir.passes.target_pass import TargetPass
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 if TYPE_CHECKING:
     from fragir.passes.placing.explanation import Explanation
@@ -62,7 +61,7 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         return
     _split_batches(tiles)
     if any(isinstance(value.owner, frag.MmaOp) for value in tiles_of(operations_in(function))):
-        from fragir.passes.placing.padding import pad_products
+        from fragir.passes.placing.products import pad_products
 
         remark(function, pad_products(operations_in(function), target))
     found: list[Explanation] | None = None if told is None else []
@@ -104,7 +103,7 @@ def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | No
     if any(op.name in PRODUCTS for op in scope.operations):
         remark(function, idle_warps(scope.operations))
     if plain.asserted:
-        from fragir.passes.placing.asserted import check_free
+        from fragir.passes.placing.rewriting import check_free
 
         for op in plain.asserted:
             check_free(op, threads.target, inference)
@@ -115,7 +114,7 @@ def _split_batches(tiles: Sequence[SSAValue]) -> None:
     owners = [value.owner for value in tiles]
     found = [op for op in owners if isinstance(op, Operation) and op.name == "frag.mma_batched"]
     if found:
-        from fragir.passes.placing.batches import split_batch  # few programs need it
+        from fragir.passes.placing.products import split_batch  # few programs need it
 
         for op in found:
             assert isinstance(op, frag.MmaBatchedOp)

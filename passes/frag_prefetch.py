@@ -8,8 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,7 @@ class FragPrefetchPass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.dialects import frag
-        from fragir.passes.pipelining.ahead import Prefetch, fillings_of
-        from fragir.passes.pipelining.fragments import fragment_loads
+        from fragir.passes.pipelining.ahead import Prefetch, fillings_of, fragment_loads
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 
         for function in kernels_of(op):

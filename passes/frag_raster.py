@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.diagnostics import fail
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 
 @dataclass(frozen=True)

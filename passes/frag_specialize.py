@@ -8,11 +8,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
-from fragir.diagnostics import fail
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 SPECIALIZE = "frag.specialize"
 """The attribute of a function that asks for it."""

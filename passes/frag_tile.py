@@ -5,12 +5,11 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 # what every block would do once more
 _NOT_BESIDE = ("frag.", "scf.", "memref.store", "memref.copy", "linalg.")

@@ -25,8 +25,8 @@ class FuncInlinePass(ModulePass):
     name = "func-inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.diagnostics import fail
         from fragir.dialects.calls import CallError, called_by, calls_in
+        from fragir.mlir.diagnostics import fail
 
         functions = [x for x in op.ops if isinstance(x, func.FuncOp) and not x.is_declaration]
         called: set[func.FuncOp] = set()

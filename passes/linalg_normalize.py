@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import AnyFloat, Float16Type, ModuleOp, TensorType
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from fragir.dialects.narrow import is_stored_wider
-from fragir.passes.kernels import kernels_of
+from fragir.dialects.shorthands import is_stored_wider
+from fragir.passes.tile_passes import kernels_of
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ def _normalize(function: func.FuncOp) -> None:
     """Takes the steps that there is something for; what they need is imported then."""
     names = _names(function)
     if not names.isdisjoint(AFFINE):
-        from fragir.passes.normalizing.affine import expand_affine
+        from fragir.passes.normalizing.generalising import expand_affine
 
         expand_affine(function)
     if "linalg.softmax" in names:
-        from fragir.passes.normalizing.softmax import expand_softmax
+        from fragir.passes.normalizing.generalising import expand_softmax
 
         expand_softmax(function)
     if any(map(_is_on_tensors, function.walk())):
-        from fragir.passes.normalizing.elementwise import expand_elementwise
+        from fragir.passes.normalizing.generalising import expand_elementwise
 
         expand_elementwise(function)
     if any(name.startswith("linalg.") and name not in GENERAL for name in names):
@@ -69,7 +69,7 @@ def _normalize(function: func.FuncOp) -> None:
 
         widen_elements(function)
     if any(x.results for x in function.walk() if x.name == "linalg.generic"):
-        from fragir.passes.normalizing.folding import fold_copies
+        from fragir.passes.normalizing.splitting import fold_copies
 
         fold_copies(function)
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.diagnostics import fail
-from fragir.passes.kernels import kernels_of
-from fragir.passes.target_pass import TargetPass
+from fragir.mlir.diagnostics import fail
+from fragir.passes.tile_passes import TargetPass, kernels_of
 
 
 @dataclass(frozen=True)

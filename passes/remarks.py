@@ -1,4 +1,7 @@
-"""What passes tell a program's author: remarks, kept in an attribute of the function."""
+"""What passes tell a program's author.
+
+Remarks, and errors where a kernel asks too much of its machine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from collections.abc import Iterable
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from fragir.dialects import frag
+from fragir.dialects import frag, ptx
+from fragir.dialects.shorthands import operations_in
+from fragir.mlir.diagnostics import fail
+from fragir.ptx.machines import shared_problem
 
 REMARKS = "frag.remarks"
 
@@ -18,3 +24,37 @@ def remark(function: func.FuncOp, words: Iterable[str]) -> None:
     found = list(dict.fromkeys((*known, *words)))
     if found:
         function.attributes[REMARKS] = ArrayAttr(map(StringAttr, found))
+
+
+# -- limits ----------------------------------------------------------------------------------------
+# What a kernel may ask of its machine; errors stand at the operation that asks for too much.
+
+ALIGNED = 1024  # bytes: where buffers of shared memory begin, since swizzles repeat after so many
+
+
+def aligned(size: int) -> int:
+    """Bytes of shared memory up to where the next buffer begins."""
+    return -(-size // ALIGNED) * ALIGNED
+
+
+def allocate(op: ptx.SharedOp, before: int, target: str) -> int:
+    """Bytes of shared memory in use after an allocation, with `before` of them in use already.
+
+    Ends the pass where a block of the target has not so many.
+    """
+    size = op.bytes.value.data
+    total = before + aligned(size)
+    problem = shared_problem(target, size if size < 0 else total)
+    if problem is not None:
+        message, hint = problem
+        earlier = f"; {before} bytes are taken before this" if before else ""
+        fail(op, f"{message}{earlier}; {hint or 'make the tile smaller'}")
+    return total
+
+
+def check_shared(function: func.FuncOp, target: str) -> None:
+    """Ends the pass where a kernel at lane level allocates more than a block of the target has."""
+    total = 0
+    for op in operations_in(function):
+        if isinstance(op, ptx.SharedOp):
+            total = allocate(op, total, target)

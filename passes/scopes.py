@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation
 
-from fragir.diagnostics import fail
 from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.interfaces import Threads, WarpgroupCollective
-from fragir.dialects.narrow import integers, is_array
-from fragir.dialects.walking import operations_in
+from fragir.dialects.shorthands import integers, is_array, operations_in
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import fail
 from fragir.ptx.machines import THREADS
 
 if TYPE_CHECKING:

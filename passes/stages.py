@@ -13,7 +13,7 @@ from functools import cached_property
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 
-from fragir.dialects.walking import operations_in
+from fragir.dialects.shorthands import operations_in
 
 
 class Contents:

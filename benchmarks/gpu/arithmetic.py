@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu.kit import TARGET, Kit, Work
-from fragir.validation import answers
-from fragir.validation.codes import Words
+from fragir.validation import questions
 from fragir.validation.probes import emulator_runner, gpu_runner
+from fragir.validation.products import Words
 
 if TYPE_CHECKING:
     from benchmarks.gpu.build import Builder
@@ -26,13 +26,13 @@ def prepare(kit: Builder) -> None:
         kit.carry(ptx, target)
         emulator_runner(ptx, target, blocks, threads, words)
 
-    answers.ask(TARGET, carry)
+    questions.ask(TARGET, carry)
 
 
 def run(work: Work) -> dict[str, Any]:
     """`answers`: of each question what the emulator assumes and what the GPU says."""
-    assumed = answers.ask(TARGET, emulator_runner)
-    found = answers.ask(TARGET, gpu_runner)
+    assumed = questions.ask(TARGET, emulator_runner)
+    found = questions.ask(TARGET, gpu_runner)
     rows = [
         {
             "name": one.name,

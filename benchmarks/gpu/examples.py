@@ -152,7 +152,7 @@ def run_script(path: Path, place: Literal["emulator", "gpu"], note: Callable[[An
 
     FragirError where it ends otherwise than well.
     """
-    from fragir.compiled import Kernel
+    from fragir.compilation.kernel import Kernel
     from fragir.host.program import Program
 
     launch, call = Kernel.launch, Program.__call__

@@ -25,7 +25,7 @@ from fragir.toolchain import driver, ptxas
 
 if TYPE_CHECKING:
     from benchmarks.gpu.build import Builder
-    from fragir.compiled import Kernel
+    from fragir.compilation.kernel import Kernel
     from fragir.scheduling.candidates import Configuration
 
 CASES = (
@@ -150,8 +150,8 @@ def schedules(case: Case, target: str, count: int) -> dict[str, str]:
     chooser, each of another PTX. Kinds differ in tile, warps, roles, cluster or sums in parts."""
     import fragir
     from fragir.dialects import frag
-    from fragir.passes.tiling.mapped import unmapped
     from fragir.passes.tiling.modelled import problem_of
+    from fragir.passes.tiling.role_schedule import unmapped
     from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, configurations, in_parts
     from fragir.scheduling.choice import rank
 
@@ -279,7 +279,7 @@ SMALL_TILINGS = (
 
 def _mapped(array: DeviceArray, map: Mapping[str, Any]) -> list[Any]:
     """A tensor map as Triton's launcher makes it (L2_128B), and its sizes and strides behind it."""
-    from fragir.tensor_arguments import GpuTensorMap
+    from fragir.compilation.arrays import GpuTensorMap
 
     columns = int(array.shape[1])
     size = array.dtype.itemsize

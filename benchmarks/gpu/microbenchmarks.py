@@ -22,8 +22,8 @@ from benchmarks.gpu.contest import on_gpu
 from benchmarks.gpu.device import DeviceArray, clocks, measured, median
 from benchmarks.gpu.kit import Kit, Work
 from benchmarks.gpu.timing_cases import HEADER, PARAMETERS, ROW, Case, kernel
+from fragir.compilation.arrays import GpuTensorMap
 from fragir.errors import FragirError
-from fragir.tensor_arguments import GpuTensorMap
 from fragir.toolchain import driver
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fragir import pipeline, program
+from fragir.compilation import pipeline, program
 from fragir.errors import FragirError
 from fragir.ptx import parse
 from fragir.sweeps import Plan, Result, Sweep, Task, sample

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir import emulator, pipeline, program
+from fragir import emulator
+from fragir.compilation import pipeline, program
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.sweeps import Plan, Result, Sweep, Task

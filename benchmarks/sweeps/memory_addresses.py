@@ -17,10 +17,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.modes import XorMode
-from fragir.layout.swizzled import swizzled_elements
+from fragir.layout.shared import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
-from fragir.passes.lowering.position_rules import position_rule
-from fragir.passes.lowering.positions import NOWHERE, LaneOffset, position
+from fragir.passes.lowering.positions import NOWHERE, LaneOffset, position, position_rule
 from fragir.sweeps import Plan, Result, Sweep, Task
 
 STRIDES = (0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 72, 80, 100, 128, 144)

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.formats import FORMATS
-from fragir.emulator.numbers.types import width_of
+from fragir.emulator.numbers.types import FORMATS, width_of
 from fragir.emulator.values.arrays import definition
 from fragir.emulator.values.c import spelled
 from fragir.emulator.values.language import (

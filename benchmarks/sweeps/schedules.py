@@ -15,7 +15,7 @@ from xdsl.dialects import func
 import fragir
 from fragir.compiler import parse
 from fragir.dialects.elements import element_name
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.reference import compare, evaluate
 from fragir.reference.inputs import generate, resolve, slots
 from fragir.sweeps import Plan, Result, Sweep, Task

@@ -18,7 +18,7 @@ from xdsl.dialects import func
 import fragir
 from fragir.compiler import parse
 from fragir.dialects.elements import element_name
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.reference import compare, evaluate, outputs
 from fragir.reference.formats import encode

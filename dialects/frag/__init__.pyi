@@ -60,8 +60,6 @@ from fragir.dialects.frag.reductions import ReduceByOp as ReduceByOp
 from fragir.dialects.frag.reductions import ReduceOp as ReduceOp
 from fragir.dialects.frag.reporting import AssertOp as AssertOp
 from fragir.dialects.frag.reporting import PrintOp as PrintOp
-from fragir.dialects.frag.ring_types import RingType as RingType
-from fragir.dialects.frag.ring_types import SlotType as SlotType
 from fragir.dialects.frag.rings import AcquireOp as AcquireOp
 from fragir.dialects.frag.rings import NoSlotOp as NoSlotOp
 from fragir.dialects.frag.rings import PartOp as PartOp
@@ -69,6 +67,8 @@ from fragir.dialects.frag.rings import PassTurnOp as PassTurnOp
 from fragir.dialects.frag.rings import PublishOp as PublishOp
 from fragir.dialects.frag.rings import ReleaseOp as ReleaseOp
 from fragir.dialects.frag.rings import RingOp as RingOp
+from fragir.dialects.frag.rings import RingType as RingType
+from fragir.dialects.frag.rings import SlotType as SlotType
 from fragir.dialects.frag.rings import TakeTurnOp as TakeTurnOp
 from fragir.dialects.frag.roles import RolesOp as RolesOp
 from fragir.dialects.frag.scan import ScanOp as ScanOp

@@ -20,11 +20,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.attributes import SharedAttr
 from fragir.dialects.frag.grid import promises_of, size_names
 from fragir.dialects.frag.types import TileType
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import constant_of, memref_type
 from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.isa.versions import has
@@ -33,7 +32,7 @@ from fragir.layout.distribution import handed_out
 from fragir.layout.f2 import Subspace
 from fragir.layout.modes import binary_digits
 from fragir.layout.planning.costs import COSTS, Costs
-from fragir.layout.swizzled import swizzled
+from fragir.layout.shared import swizzled
 
 SECTOR = 32
 """Bytes of global memory that are moved together."""

@@ -52,7 +52,7 @@ from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import LayoutDemand, MemoryInterface, Threads
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 
 _ADDED = {"s32": "s32", "u32": "u32", "s64": "u64"}  # two's complement: the sign plays no part
 _INTEGERS = {"s32": "s32", "u32": "u32", "s64": "s64"}

@@ -96,7 +96,7 @@ def _tile_layout(fragment: MmaFragment, shape: tuple[int, ...]) -> Layout:
         return layout
     if len(shape) != 2:
         raise FragirError(f"{fragment.instruction} counts its dimensions in one order only")
-    from fragir.layout.reorder import in_order  # few programs need it
+    from fragir.layout.regrouping import in_order  # few programs need it
 
     for name, order in fragment.orders:
         layout = in_order(layout, DIMENSIONS[fragment.operand].index(name), order)
@@ -256,7 +256,7 @@ class SharedAttr(ParametrizedAttribute):
 
     The last two dimensions form a matrix. Without a swizzle it lies row after row, or as the
     memref's own layout says. A swizzle of W bytes is short for such a layout, the one that wgmma
-    and TMA expect and that frees ldmatrix from bank conflicts: `fragir.layout.swizzled`.
+    and TMA expect and that frees ldmatrix from bank conflicts: `fragir.layout.shared`.
     """
 
     name = "frag.shared"

@@ -30,7 +30,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, sizes_of
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.ptx.machines import grid_problem
 
 if TYPE_CHECKING:

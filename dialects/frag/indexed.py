@@ -46,7 +46,7 @@ from fragir.dialects.interfaces import (
     MemoryInterface,
     Threads,
 )
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
 

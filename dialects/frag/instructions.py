@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fragir import isa
 from fragir.dialects.elements import NARROW_FLOATS, multiplied_as
 from fragir.errors import FragirError
-from fragir.isa.elements import FLOAT8_6_4
+from fragir.isa.model import FLOAT8_6_4
 from fragir.isa.products import (
     DENSE,
     PACKED,

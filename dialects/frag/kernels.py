@@ -38,7 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import MemoryInterface
-from fragir.dialects.narrow import integers, is_array, is_memref
+from fragir.dialects.shorthands import integers, is_array, is_memref
 from fragir.errors import FragirError
 
 HOST = "frag.host"

@@ -54,8 +54,8 @@ from fragir.dialects.interfaces import (
     Threads,
 )
 from fragir.dialects.limits import check_registers
-from fragir.dialects.narrow import is_memref, memref_type
 from fragir.dialects.ptx.types import GLOBAL, SHARED, PointerType, bits, registers, vector_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 
 # --- text -----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.pointwise import YieldOp, check_elementwise
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
 from fragir.dialects.limits import MAPPED_DIMENSIONS
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from fragir.dialects.frag.atomics import KINDS
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import Names
 from fragir.dialects.limits import MOST_PARTS
-from fragir.dialects.narrow import integers, is_memref, memref_type
+from fragir.dialects.shorthands import integers, is_memref, memref_type
 
 # --- scales and promotions ------------------------------------------------------------------------
 

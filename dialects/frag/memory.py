@@ -37,7 +37,7 @@ from fragir.dialects.frag.memory_layout import check_inside, check_memory, memor
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 
 

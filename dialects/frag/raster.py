@@ -42,7 +42,7 @@ from fragir.dialects.frag.memory import Dimension, DimensionAttr
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.limits import MAPPED_DIMENSIONS
-from fragir.dialects.narrow import integers, memref_type
+from fragir.dialects.shorthands import integers, memref_type
 
 ORDERS = ("rows", "columns", "linear", "grouped", "hilbert")
 SHARES = ("%from", "%to", "%part", "%parts")

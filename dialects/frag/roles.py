@@ -14,9 +14,9 @@ from xdsl.traits import NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.ring_types import RingType, SlotType
+from fragir.dialects.frag.rings import RingType, SlotType
 from fragir.dialects.frag.types import held_tile
-from fragir.dialects.narrow import integers
+from fragir.dialects.shorthands import integers
 from fragir.ptx.machines import THREADS
 
 GROUP = 128

@@ -38,7 +38,7 @@ from fragir.dialects.definition import Canonical, op_definition
 from fragir.dialects.frag.regrouped import Regrouped, RenamingOp, by
 from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, tile_of
 from fragir.dialects.interfaces import Names
-from fragir.dialects.narrow import integers
+from fragir.dialects.shorthands import integers
 from fragir.layout.modes import Point
 from fragir.layout.regrouping import (
     Cutout,

@@ -36,7 +36,7 @@ from fragir.dialects.frag.memory_layout import (
 )
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.limits import MAPPED_DIMENSIONS
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.tensor_boxes import BoxCopies, box_copies
 from fragir.layout import Axis, Layout

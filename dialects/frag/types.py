@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.elements import element_bits, element_name, is_element, is_predicate
 from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr
 from fragir.dialects.limits import tile_limit
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.shorthands import is_memref
 from fragir.errors import FragirError
 from fragir.layout import Layout
 

@@ -48,7 +48,7 @@ from fragir.dialects.interfaces import (
     Tile,
     WarpgroupCollective,
 )
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.tiling import fitted, sharing

@@ -17,9 +17,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.linalg.cast_attributes import ElementwiseKindAttr
 from fragir.dialects.linalg.scalar_bodies import (
     ONE,
+    ElementwiseKindAttr,
     copied,
     one,
     pooled,

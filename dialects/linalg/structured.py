@@ -27,8 +27,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.linalg.cast_attributes import ElementwiseKindAttr, TypeFnAttr
-from fragir.dialects.linalg.scalar_bodies import ScalarBody
+from fragir.dialects.linalg.scalar_bodies import ElementwiseKindAttr, ScalarBody, TypeFnAttr
 
 
 class Meaning(NamedTuple):

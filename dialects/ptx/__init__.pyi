@@ -1,9 +1,5 @@
 # Written by `python -m tests.docs.operations` from dialects/catalogue.py.
 
-from fragir.dialects.ptx.atomic import AtomicOp as AtomicOp
-from fragir.dialects.ptx.bit_types import BitsType as BitsType
-from fragir.dialects.ptx.distances import MulWideOp as MulWideOp
-from fragir.dialects.ptx.distances import OffsetWideOp as OffsetWideOp
 from fragir.dialects.ptx.exchange import MovmatrixOp as MovmatrixOp
 from fragir.dialects.ptx.exchange import NamedBarrierOp as NamedBarrierOp
 from fragir.dialects.ptx.exchange import NibblesOp as NibblesOp
@@ -15,11 +11,14 @@ from fragir.dialects.ptx.foreign import FunctionOp as FunctionOp
 from fragir.dialects.ptx.foreign import TextOp as TextOp
 from fragir.dialects.ptx.foreign import UndefinedOp as UndefinedOp
 from fragir.dialects.ptx.instruction import InstructionOp as InstructionOp
+from fragir.dialects.ptx.memory import AtomicOp as AtomicOp
 from fragir.dialects.ptx.memory import CpAsyncOp as CpAsyncOp
 from fragir.dialects.ptx.memory import FlipOp as FlipOp
 from fragir.dialects.ptx.memory import LdmatrixOp as LdmatrixOp
 from fragir.dialects.ptx.memory import LoadOp as LoadOp
+from fragir.dialects.ptx.memory import MulWideOp as MulWideOp
 from fragir.dialects.ptx.memory import OffsetOp as OffsetOp
+from fragir.dialects.ptx.memory import OffsetWideOp as OffsetWideOp
 from fragir.dialects.ptx.memory import SharedOp as SharedOp
 from fragir.dialects.ptx.memory import StmatrixOp as StmatrixOp
 from fragir.dialects.ptx.memory import StoreOp as StoreOp
@@ -40,9 +39,9 @@ from fragir.dialects.ptx.registers import UnpackOp as UnpackOp
 from fragir.dialects.ptx.registers import ZeroOp as ZeroOp
 from fragir.dialects.ptx.reporting import AssertFailOp as AssertFailOp
 from fragir.dialects.ptx.reporting import PrintfOp as PrintfOp
-from fragir.dialects.ptx.sparse import MmaSparseOp as MmaSparseOp
 from fragir.dialects.ptx.tensor import DescriptorOp as DescriptorOp
 from fragir.dialects.ptx.tensor import MmaOp as MmaOp
+from fragir.dialects.ptx.tensor import MmaSparseOp as MmaSparseOp
 from fragir.dialects.ptx.tensor import Scales as Scales
 from fragir.dialects.ptx.tensor import WgmmaOp as WgmmaOp
 from fragir.dialects.ptx.tensor import WgmmaWaitOp as WgmmaWaitOp
@@ -50,6 +49,7 @@ from fragir.dialects.ptx.tensor_maps import TensorMapType as TensorMapType
 from fragir.dialects.ptx.types import GLOBAL as GLOBAL
 from fragir.dialects.ptx.types import NO_UNROLL as NO_UNROLL
 from fragir.dialects.ptx.types import SHARED as SHARED
+from fragir.dialects.ptx.types import BitsType as BitsType
 from fragir.dialects.ptx.types import PointerType as PointerType
 from fragir.dialects.ptx.types import Space as Space
 from fragir.dialects.ptx.types import SpaceAttr as SpaceAttr

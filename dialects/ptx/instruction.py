@@ -37,7 +37,7 @@ class StatementEffect(MemoryEffect):
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
-        from fragir.dialects.ptx.effects import Effect, effect
+        from fragir.dialects.ptx.statement import Effect, effect
 
         assert isinstance(op, InstructionOp)
         found = effect(op.statement.data)
@@ -52,7 +52,7 @@ class StatementSpeculatable(ConditionallySpeculatable):
 
     @classmethod
     def is_speculatable(cls, op: Operation) -> bool:
-        from fragir.dialects.ptx.effects import Effect, effect
+        from fragir.dialects.ptx.statement import Effect, effect
 
         assert isinstance(op, InstructionOp)
         return effect(op.statement.data) is Effect.PURE
@@ -150,7 +150,7 @@ class InstructionOp(QuickOperation):
             raise FragirError("its result is added to", hint="give the sum so far with `into`")
 
     def _check_table(self, statement: Statement) -> None:
-        from fragir.dialects.ptx.symbols import around, names_for
+        from fragir.dialects.ptx.foreign import around, names_for
         from fragir.emulator.launch.legality import problem
         from fragir.ptx.opcodes.row import NOT_EMULATED
         from fragir.ptx.opcodes.table import found

@@ -11,9 +11,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
+    IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    opt_result_def,
     prop_def,
     result_def,
     traits_def,
@@ -23,14 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.limits import is_s32
-from fragir.dialects.ptx.types import (
-    SHARED,
-    PointerType,
-    bits,
-    i64_attr,
-    length,
-    registers,
-)
+from fragir.dialects.ptx.types import GLOBAL, SHARED, PointerType, bits, i64_attr, length, registers
 
 WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.8)
 
@@ -346,3 +341,127 @@ SYNCS: dict[str, bool] = {
     "wgmma.commit_group.sync.aligned": False,
     "wgmma.wait_group.sync.aligned": True,
 }
+
+
+# -- atomic ----------------------------------------------------------------------------------------
+# Atomic operations on memory at lane level.
+
+#: What follows the space of `red` and `atom`, and how many bits one access has.
+INSTRUCTIONS: dict[str, int] = {
+    **{"add.f32": 32, "add.v2.f32": 64, "add.v4.f32": 128, "add.f64": 64},
+    **{f"add.noftz.{half}{pair}": 16 + 16 * bool(pair)
+       for half in ("f16", "bf16") for pair in ("", "x2")},
+    **{f"{word}.{type_}": 32 for word in ("add", "min", "max") for type_ in ("s32", "u32")},
+    **{f"{word}.b32": 32 for word in ("and", "or", "xor", "exch", "cas")},
+    **{f"{word}.b64": 64 for word in ("and", "or", "xor", "exch", "cas")},
+    "add.u64": 64, "min.s64": 64, "max.s64": 64,
+}  # fmt: skip
+
+
+@op_definition
+class AtomicOp(IRDLOperation):
+    """`red`, or `atom` where the old value is wanted: changes memory at pointer + offset at once.
+
+    With `if` it does so only where the predicate holds; the old value is zero elsewhere. `cas`
+    writes where memory holds `expected`. Relaxed, at the scope of the GPU. PTX ISA 9.2, sections
+    9.7.13.12 and 9.7.13.13.
+    """
+
+    name = "ptx.atomic"
+    value = operand_def(AnyAttr())
+    pointer = operand_def(PointerType)
+    expected = opt_operand_def(AnyAttr())
+    predicate = opt_operand_def(i1)
+    instruction = prop_def(StringAttr)
+    offset = prop_def(IntegerAttr.constr(i64))
+    old = opt_result_def(AnyAttr())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$instruction $value `,` $pointer `[` $offset `]` (`expected` $expected^)?"
+        " (`if` $predicate^)? attr-dict `:` type($value) `,` type($pointer)"
+        " (`expected` type($expected)^)? (`->` type($old)^)?"
+    )
+
+    def __init__(
+        self,
+        instruction: str,
+        value: SSAValue | Operation,
+        pointer: SSAValue | Operation,
+        offset: int,
+        *,
+        expected: SSAValue | None = None,
+        predicate: SSAValue | None = None,
+        old: Attribute | None = None,
+    ):
+        super().__init__(
+            operands=[value, pointer, expected, predicate],
+            properties={"instruction": StringAttr(instruction), "offset": i64_attr(offset)},
+            result_types=[old],
+        )
+
+    def verify_(self) -> None:
+        word, type_ = self.instruction.data, self.value.type
+        if word not in INSTRUCTIONS:
+            raise VerifyException(f"ptx.atomic: '{word}' is none of {', '.join(INSTRUCTIONS)}")
+        if length(type_) * bits(type_) != INSTRUCTIONS[word]:
+            raise VerifyException(
+                f"ptx.atomic: {word} takes {INSTRUCTIONS[word]} bits, not {type_}"
+            )
+        if (self.expected is not None) != word.startswith("cas"):
+            raise VerifyException("ptx.atomic: `expected` goes with cas")
+        for other in (self.expected, self.old):
+            if other is not None and other.type != type_:
+                raise VerifyException("ptx.atomic: memory has one type, that of the value")
+
+
+# -- distances -------------------------------------------------------------------------------------
+# Distances in global memory that 32 bits need not hold.
+
+
+@op_definition
+class OffsetWideOp(QuickOperation):
+    """`pointer + index * stride` in bytes, of numbers of 64 bits: distances of 2 GiB and more.
+
+    `mad.lo.s64`, or `add.s64` where the scale is 1. PTX ISA 9.2, section 9.7.1.4.
+    """
+
+    name = "ptx.offset_wide"
+    pointer = operand_def(GLOBAL)
+    index = operand_def(i64)
+    stride = opt_operand_def(i64)
+    scale = prop_def(IntegerAttr.constr(i64))
+    result = result_def(GLOBAL)
+    traits = traits_def(Pure())
+    assembly_format = "$pointer `,` $index `*` $scale (`*` $stride^)? attr-dict"
+
+    def __init__(
+        self, pointer: SSAValue, index: SSAValue, scale: int = 1, stride: SSAValue | None = None
+    ):
+        super().__init__(
+            operands=[pointer, index, stride],
+            properties={"scale": i64_attr(scale)},
+            result_types=[GLOBAL],
+        )
+
+    def verify_(self) -> None:
+        if self.stride is not None and self.scale.value.data != 1:
+            raise VerifyException("ptx.offset_wide: with a stride in bytes the scale is 1")
+
+
+@op_definition
+class MulWideOp(QuickOperation):
+    """The product of two numbers of 32 bits in 64: `mul.wide.s32`.
+
+    PTX ISA 9.2, section 9.7.1.3.
+    """
+
+    name = "ptx.mul_wide"
+    lhs = operand_def(IndexType)
+    rhs = operand_def(IndexType)
+    result = result_def(i64)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue):
+        super().__init__(operands=[lhs, rhs], result_types=[i64])

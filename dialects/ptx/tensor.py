@@ -1,4 +1,7 @@
-"""The tensor cores at lane level: mma.sync and wgmma, one operation an instruction."""
+"""The tensor cores at lane level.
+
+Mma.sync, mma.sp and wgmma, one operation an instruction, and what they check.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
     EqAttrConstraint,
+    IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -33,16 +37,91 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import QuickOperation, op_definition
-from fragir.dialects.narrow import is_vector
-from fragir.dialects.ptx.checks import (
-    check_count,
-    check_operand,
-    check_operands,
-    check_scales,
-    check_selector,
-    known_instruction,
-)
-from fragir.dialects.ptx.types import SHARED, i64_attr
+from fragir.dialects.elements import element_name, multiplied_as
+from fragir.dialects.ptx.types import SHARED, i64_attr, registers, scalar_type
+from fragir.dialects.shorthands import integers, is_vector
+from fragir.errors import FragirError
+
+# -- checks ----------------------------------------------------------------------------------------
+# What the operations of the tensor cores check: their instruction, its registers, its scales.
+
+
+def known_instruction(op: Operation, mnemonic: StringAttr) -> isa.Instruction:
+    """The instruction of an operation; VerifyException where there is none or it is refused."""
+    try:
+        instruction = isa.lookup(mnemonic.data)
+    except FragirError as error:
+        raise VerifyException(f"{op.name}: {error}") from error
+    if instruction.refused:
+        raise VerifyException(f"{op.name}: {instruction.mnemonic}: {instruction.refused}")
+    return instruction
+
+
+def check_count(op: Operation, instruction: isa.Instruction, name: str, type_: Attribute) -> None:
+    """VerifyException unless a value has as many registers as the operand takes."""
+    found, wanted = registers(type_), instruction.operands[name].registers.count
+    if found != wanted:
+        raise VerifyException(
+            f"{op.name}: {name} has {found} registers ({type_}), {instruction.mnemonic} takes "
+            f"{wanted}"
+        )
+
+
+def check_operand(op: Operation, instruction: isa.Instruction, name: str, type_: Attribute) -> None:
+    """VerifyException unless a value has the operand's registers and elements."""
+    check_count(op, instruction, name, type_)
+    found, wanted = element_name(scalar_type(type_)), instruction.operands[name].element
+    if multiplied_as(found) != wanted and (found, wanted) != ("e4m3", "ue4m3"):
+        raise VerifyException(
+            f"{op.name}: {name} holds {found}, {instruction.mnemonic} takes {wanted}"
+        )
+
+
+def check_operands(op: Operation, instruction: isa.Instruction, *values: SSAValue) -> None:
+    """`check_operand` for a, b, c and d."""
+    for name, value in zip("abcd", values, strict=True):
+        check_operand(op, instruction, name, value.type)
+
+
+def check_selector(op: Operation, instruction: isa.Instruction, selector: IntegerAttr[Any]) -> None:
+    """VerifyException unless the sparsity selector is one of the instruction's."""
+    if selector.value.data not in instruction.selectors:
+        raise VerifyException(
+            f"{op.name}: the selector is one of {instruction.selectors}, not {selector.value.data}"
+        )
+
+
+def check_scales(
+    op: Operation,
+    instruction: isa.Instruction,
+    scales: Sequence[SSAValue],
+    selectors: DenseArrayBase[Any] | None,
+) -> None:
+    """VerifyException unless the scales, and the bytes and lanes that supply them, fit.
+
+    `selectors` are byte and thread of SFA, byte and thread of SFB (PTX ISA 9.2, section 9.7.14.3).
+    """
+    wanted = "sfa" in instruction.operands
+    if len(scales) != 2 * wanted or (selectors is not None) != wanted:
+        raise VerifyException(
+            f"{op.name}: {instruction.mnemonic} takes "
+            + ("two scales and four selectors" if wanted else "no scales")
+        )
+    if selectors is None:
+        return
+    for name, scale in zip(("sfa", "sfb"), scales, strict=True):
+        check_operand(op, instruction, name, scale.type)
+    from fragir.isa.selection import selected_layout
+
+    numbers = integers(selectors)
+    if len(numbers) != 4:
+        raise VerifyException(f"{op.name}: byte and thread of SFA, then of SFB are four selectors")
+    for i, name in enumerate(("sfa", "sfb")):
+        byte, thread = numbers[2 * i : 2 * i + 2]
+        try:
+            selected_layout(instruction, name, byte=byte, thread=thread)
+        except FragirError as error:
+            raise VerifyException(f"{op.name}: {error}") from error
 
 
 class Scales(NamedTuple):
@@ -251,3 +330,64 @@ class DescriptorOp(QuickOperation):
             properties={"fields": IntegerAttr(fields - (fields >> 63 << 64), i64)},
             result_types=[i64],
         )
+
+
+# -- sparse ----------------------------------------------------------------------------------------
+# Sparse products at lane level: one operation an instruction.
+
+
+@op_definition
+class MmaSparseOp(IRDLOperation):
+    """`mma.sp`: d = a b + c by one warp; `metadata` is one register, `selector` says whose count.
+
+    Scales as in ptx.mma. PTX ISA 9.2, section 9.7.14.6.
+    """
+
+    name = "ptx.mma_sparse"
+    instruction = prop_def(StringAttr)
+    a = operand_def(VectorType)
+    b = operand_def(VectorType)
+    c = operand_def(VectorType)
+    metadata = operand_def(VectorType)
+    selector = prop_def(IntegerAttr.constr(i64))
+    scales = var_operand_def(VectorType)
+    scale_selectors = opt_prop_def(DenseArrayBase.constr(i64))
+    d = result_def(VectorType)
+    # collective: not Pure, or loop-invariant code motion would take it out of control flow
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = (
+        "$instruction $a `,` $b `,` $c `,` $metadata `[` $selector `]`"
+        " (`scaled` $scales^ $scale_selectors)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) `,` type($metadata) (`,` type($scales)^)?"
+        " `->` type($d)"
+    )
+
+    def __init__(
+        self,
+        instruction: str,
+        a: SSAValue,
+        b: SSAValue,
+        c: SSAValue,
+        metadata: SSAValue,
+        selector: int = 0,
+        d: Attribute | None = None,
+        scales: Scales | None = None,
+    ):
+        super().__init__(
+            operands=[a, b, c, metadata, scales.registers if scales else ()],
+            properties={
+                "instruction": StringAttr(instruction),
+                "selector": i64_attr(selector),
+                "scale_selectors": scales.attribute if scales else None,
+            },
+            result_types=[d or c.type],
+        )
+
+    def verify_(self) -> None:
+        instruction = known_instruction(self, self.instruction)
+        if not instruction.family.startswith("mma.sp"):
+            raise VerifyException(f"ptx.mma_sparse: {instruction.mnemonic} is no mma.sp")
+        check_selector(self, instruction, self.selector)
+        check_operands(self, instruction, self.a, self.b, self.c, self.d)
+        check_count(self, instruction, "e", self.metadata.type)
+        check_scales(self, instruction, self.scales, self.scale_selectors)

@@ -25,7 +25,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
-from fragir.dialects.narrow import integers, is_array
+from fragir.dialects.shorthands import integers, is_array
 
 RECORDS = "ptx.tensor_maps"
 CLUSTER = "ptx.cluster"
@@ -115,3 +115,21 @@ def launched_cluster(function: FuncOp) -> tuple[tuple[int, int, int], bool]:
         return (1, 1, 1), False
     x, y, z = integers(attribute)
     return (x, y, z), WHOLE_CLUSTERS in function.attributes
+
+
+# -- counts ----------------------------------------------------------------------------------------
+# What a launch must keep below 2^31: `ptx.counts = [[4, "m", "n"]]` is 4 m n.
+
+COUNTS = "ptx.counts"
+
+
+def counts_of(function: FuncOp) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """Numbers and the names of sizes, each a product."""
+    found: list[tuple[int, tuple[str, ...]]] = []
+    noted = function.attributes.get(COUNTS, ArrayAttr([]))
+    for count in cast("ArrayAttr[ArrayAttr[Attribute]]", noted).data:
+        parts = count.data
+        numbers = [int(part.value.data) for part in parts if isinstance(part, IntegerAttr)]
+        names = tuple(part.data for part in parts if isinstance(part, StringAttr))
+        found.append((numbers[0] if numbers else 1, names))
+    return tuple(found)

@@ -1,5 +1,6 @@
-"""`linalg.pack` and `linalg.unpack`: a tensor or memory as tiles of one size behind each other, and
-back. Until version 20 MLIR called them `tensor.pack` and `tensor.unpack`.
+"""`linalg.pack`, `linalg.unpack`, `tensor.generate`.
+
+Tensors in tiles, and of what a region gives.
 """
 
 from __future__ import annotations
@@ -7,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, TensorType, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    MemRefType,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -16,6 +24,9 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
@@ -23,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.interfaces import MemoryInterface
-from fragir.dialects.narrow import integers
+from fragir.dialects.shorthands import integers
 
 Shaped = TensorType[Attribute] | MemRefType
 
@@ -279,3 +290,43 @@ def _list(parser: Parser) -> list[int]:
 
     parser.parse_punctuation("=")
     return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, number)
+
+
+# -- generating ------------------------------------------------------------------------------------
+# `tensor.generate`: a tensor of what a region gives at each place.
+
+
+@irdl_op_definition
+class GenerateOp(IRDLOperation):
+    """Its operands are the sizes that the type leaves open."""
+
+    name = "tensor.generate"
+    sizes = var_operand_def(IndexType)
+    body = region_def("single_block")
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        shape = self.result.type.get_shape()
+        if shape.count(DYNAMIC_INDEX) != len(self.sizes):
+            raise VerifyException(f"{self.name} takes a size for each that {shape} leaves open")
+        if [argument.type for argument in self.body.block.args] != [IndexType()] * len(shape):
+            raise VerifyException(f"{self.name}: its region takes an index a dimension")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GenerateOp:
+        given = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        sizes = [parser.resolve_operand(value, IndexType()) for value in given or ()]
+        body = parser.parse_region()
+        parser.parse_punctuation(":")
+        return cls.build(operands=[sizes], regions=[body], result_types=[parser.parse_type()])
+
+    def print(self, printer: Printer) -> None:
+        if self.sizes:
+            printer.print_string(" ")
+            printer.print_list(self.sizes, printer.print_ssa_value)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from docs.hooks.pages import code, fenced, table
-from fragir.cli.examples import Examples, TaughtCommand
+from fragir.cli.command import Examples, TaughtCommand
 from fragir.cli.main import EXAMPLES, GROUPS, commands
 
 PATH = "reference/commands.md"

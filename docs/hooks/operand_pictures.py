@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 
-from fragir.draw.folding import folded
-from fragir.draw.grid import drawing
+from fragir.draw.grid import drawing, folded
 from fragir.draw.svg import svg
 from fragir.isa.model import Instruction, Operand
 from fragir.isa.query import View

@@ -7,7 +7,6 @@ operators those of `arith`. `docs/python.md` is the guide.
 from __future__ import annotations
 
 from fragir.builder.control import Branch, Loop, While
-from fragir.builder.fragments import fragment
 from fragir.builder.kernel import KernelBuilder, kernel
 from fragir.builder.types import (
     NAMES,
@@ -22,6 +21,7 @@ from fragir.builder.types import (
     f16,
     f32,
     f64,
+    fragment,
     index,
     s4,
     s8,

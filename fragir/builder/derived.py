@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fragir.builder import broadcasting, reduced, scans, shapes
+from fragir.builder import broadcasting, shapes
 
 DERIVED: dict[str, Callable[..., Any]] = {
     "transpose": shapes.transpose,
@@ -14,6 +14,6 @@ DERIVED: dict[str, Callable[..., Any]] = {
     "item": shapes.item,
     "broadcast": broadcasting.broadcast,
     "broadcast_to": broadcasting.broadcast_to,
-    "reduce": reduced.reduce,
-    "scan": scans.scan,
+    "reduce": shapes.reduce,
+    "scan": shapes.scan,
 }

@@ -7,8 +7,7 @@ from types import TracebackType
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 
-from fragir.builder.checks import items, shape_of, whole, word
-from fragir.builder.places import fail, place
+from fragir.builder.places import fail, items, place, shape_of, whole, word
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.values import IndexOperand, Memory, Scalar

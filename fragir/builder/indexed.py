@@ -8,10 +8,8 @@ from typing import TypeAlias
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
-from fragir.builder.checks import items, word
-from fragir.builder.conditions import outside, read, written
-from fragir.builder.places import fail
-from fragir.builder.tiles import Placement, TileOperations
+from fragir.builder.places import fail, items, word
+from fragir.builder.tiles import Placement, TileOperations, outside, read, written
 from fragir.builder.types import condition, index, s32, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag

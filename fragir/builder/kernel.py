@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from io import StringIO
 from math import lcm
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -27,39 +28,226 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.printer import Printer
 
-from fragir import diagnostics
-from fragir.builder.checks import (
+from fragir.builder.control import Branch, Carried, Loop, RoleOperations, While
+from fragir.builder.grids import GridOperations
+from fragir.builder.indexed import IndexedOperations
+from fragir.builder.matrices import MatrixOperations
+from fragir.builder.places import (
     Size,
+    by,
+    describe,
+    dimension,
     divisor_of,
+    error_at,
     extent_of,
+    fail,
     items,
     named,
     pair,
+    place,
+    place_of,
     size_of,
     strides_of,
     word,
 )
-from fragir.builder.control import Branch, Carried, Loop, While
-from fragir.builder.grids import GridOperations
-from fragir.builder.in_flight import FlightOperations
-from fragir.builder.indexed import IndexedOperations
-from fragir.builder.joining import JoiningOperations
-from fragir.builder.lanes import LaneOperations
-from fragir.builder.matrices import MatrixOperations
-from fragir.builder.places import describe, error_at, fail, place, place_of
-from fragir.builder.random import RandomOperations
-from fragir.builder.reporting import ReportingOperations
-from fragir.builder.roles import RoleOperations
+from fragir.builder.rings import FlightOperations
+from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.trace import Trace
-from fragir.builder.types import scalar_type, stored_element
-from fragir.builder.values import IndexOperand, Memory, Scalar
+from fragir.builder.types import condition as condition_type
+from fragir.builder.types import f32, s32, s64, scalar_type, stored_element, type_name
+from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.mlir import diagnostics
 from fragir.ptx.machines import grid_problem
 
 if TYPE_CHECKING:
     from fragir import compiler
-    from fragir.pipeline import Given
+    from fragir.compilation.pipeline import Given
+
+
+# -- random ----------------------------------------------------------------------------------------
+# Random tiles: the methods `random`, `uniform` and `normal` of a kernel.
+
+#: What makes 31 bits a number below 1: a little less than 2**-31, as in Triton.
+SCALE = 4.6566127342e-10
+
+
+class RandomOperations(TileOperations):
+    """Random numbers as functions of a seed and of offsets: Philox 4x32-10.
+
+    Equal seeds and offsets give equal numbers, wherever they are asked for, so that a mask needs
+    no memory: whoever wants it again computes it again. They are those of Triton's `tl.randint4x`,
+    `tl.rand` and `tl.randn` (of its approximations of log, sin and cos, up to their errors).
+    """
+
+    def random(
+        self, seed: Scalar | int, offsets: Tile | Sequence[Tile]
+    ) -> tuple[Tile, Tile, Tile, Tile]:
+        """Four tiles of random bits, s32.
+
+        `seed` is s32, s64 or a number of Python's; `offsets` is a tile of s32, or up to four, the
+        words of the counter, the lowest first. All four cost what one costs.
+        """
+        words = [offsets] if isinstance(offsets, Tile) else items(offsets)
+        if not words or len(words) > 4:
+            fail(f"offsets are {offsets!r}", "give a tile of s32, or up to four of one shape")
+        counter = [self._word(word) for word in words]
+        op = self.trace.insert(frag.RandomOp(self._seed(seed), counter))
+        first, second, third, fourth = (self.trace.wrap(result) for result in op.results)
+        return first, second, third, fourth
+
+    def uniform(self, seed: Scalar | int, offsets: Tile | Sequence[Tile]) -> Tile:
+        """Numbers from 0 to below 1, f32: of the first tile of `random`, 2**31 equally likely."""
+        return self._uniform(self.random(seed, offsets)[0])
+
+    def normal(self, seed: Scalar | int, offsets: Tile | Sequence[Tile]) -> Tile:
+        """Normally distributed numbers of mean 0 and variance 1, f32, from the first two tiles of
+        `random`, by Box and Muller: none is beyond 5.7."""
+        first, second, _, _ = self.random(seed, offsets)
+        radius = self.sqrt(-2.0 * self.log(self.max(self._uniform(first), 1.0e-7)))
+        return radius * self.cos(6.283185307179586 * self._uniform(second))
+
+    def _uniform(self, bits: Tile) -> Tile:
+        return self.select(bits < 0, ~bits, bits).cast(f32) * SCALE
+
+    def _seed(self, seed: object) -> SSAValue:
+        given = self.trace.operand(seed)
+        if isinstance(given, Scalar) and given.type in (s32, s64):
+            return self.trace.use(given)
+        if not isinstance(given, int):
+            fail(f"the seed is {given!r}, it must be a number, s32 or s64", "use .cast(fragir.s64)")
+        return self.trace.constant(given, s64)
+
+    def _word(self, tile: object) -> SSAValue:
+        if not isinstance(tile, Tile):
+            fail(f"offsets are {tile!r}, they must be tiles of s32", "k.iota makes one")
+        if tile.element != s32:
+            fail(f"offsets are s32, not {type_name(tile.element)}", "use .cast(fragir.s32)")
+        return self._tile(tile)
+
+
+# -- joining ---------------------------------------------------------------------------------------
+# Tiles made of several tiles: the methods `concatenate` and `join` of a kernel.
+
+
+class JoiningOperations(TileOperations):
+    """Tiles made of several tiles."""
+
+    def concatenate(self, tiles: Sequence[Tile], axis: int = 0) -> Tile:
+        """Tiles behind each other along a dimension; the other sizes and the types are alike."""
+        given = items(tiles)
+        if not given:
+            fail(f"{tiles!r} are no tiles to concatenate", "write k.concatenate([a, b], 1)")
+        sources = [self._tile(tile) for tile in given]
+        first = frag.tile_of(sources[0])
+        dim = dimension(axis, len(first.shape), f"a tile of {by(first.shape)}")
+        for source in sources[1:]:
+            other = frag.tile_of(source)
+            _same_element(first, other)
+            rest = [shape[:dim] + shape[dim + 1 :] for shape in (first.shape, other.shape)]
+            if len(first.shape) != len(other.shape) or rest[0] != rest[1]:
+                fail(f"{by(first.shape)} and {by(other.shape)} differ besides dimension {dim}")
+
+        def behind(one: SSAValue, other: SSAValue) -> SSAValue:
+            return self.trace.insert(frag.ConcatenateOp(one, other, dim)).result
+
+        return self.trace.wrap(reduce(behind, sources))
+
+    def join(self, first: Tile, second: Tile) -> Tile:
+        """Two tiles with another dimension, of size 2, behind theirs; `tile.split()` undoes it.
+
+        `k.join(x, y).reshape(-1)` of two rows is x0 y0 x1 y1 and so on.
+        """
+        one, other = self._tile(first), self._tile(second)
+        _same_element(frag.tile_of(one), frag.tile_of(other))
+        if first.shape != second.shape:
+            fail(f"{first!r} and {second!r} differ in shape")
+        return self.trace.wrap(self.trace.insert(frag.JoinOp(one, other)).result)
+
+
+def _same_element(first: frag.TileType, second: frag.TileType) -> None:
+    types = [type_name(tile.element_type) for tile in (first, second)]
+    if types[0] != types[1]:
+        fail(f"tiles of {types[0]} and {types[1]} have no elements in common", "use .cast(...)")
+
+
+# -- lanes -----------------------------------------------------------------------------------------
+# Lane-level code from Python: the method `lanes` of a kernel.
+
+Result: TypeAlias = tuple[Sequence[int], Placement]
+
+
+class LaneOperations(TileOperations):
+    """Tiles as the registers of lanes."""
+
+    def lanes(
+        self,
+        function: Callable[..., Any],
+        /,
+        *tiles: Tile,
+        layouts: Placement | Sequence[Placement | None] | None = None,
+        results: Result | Sequence[Result] | None = None,
+    ) -> Any:
+        """Code that every lane runs on its elements of tiles: `k.lanes(function, x, y, ...)`.
+
+            def rotated(lane, x):
+                return lane.shuffle(x, (lane.lane + 1) % 32)
+
+            y = k.lanes(rotated, x, layouts=fragir.fragment("m16n8k16.f16", "c"))
+
+        The function is called once, with the `Lane` and the registers of each tile. It returns this
+        lane's elements of the new tile, in the order of its layout: registers, or a list of
+        scalars; a tuple of such for several tiles, None for none. `layouts` are those in which the
+        tiles are held, one for all or one each (None: the one that the tile was made in). The new
+        tiles have shape and layout of the first one, unless `results` says `(shape, layout)`, or
+        several.
+        """
+        from fragir.builder.lane_code import lane_code  # few kernels need it
+
+        return lane_code(self.trace, function, tiles, layouts, results)
+
+
+# -- reporting -------------------------------------------------------------------------------------
+# What a kernel says while it runs: the methods `print` and `assert_` of a kernel.
+
+
+class ReportingOperations(TileOperations):
+    """Lines that a kernel prints, and conditions that must hold."""
+
+    def print(self, text: str, *values: Tile | Scalar) -> None:
+        """Prints a line for each element of tiles of one shape: `x[3, 5] = 1.5 (block 0, 0, 0)`.
+
+        Behind the text stand the element's place in the tile, the tiles' elements, the scalars, and
+        the block. Without a tile it is a line a block. On the emulator the lines are
+        `report.printed`, on a GPU the driver writes them to stdout.
+        """
+        self.trace.insert(frag.PrintOp(word(text, "the text"), self._values(values)))
+
+    def assert_(self, condition: Tile | Scalar, text: str, *values: Tile | Scalar) -> None:
+        """Ends the launch with an error unless a condition holds, of a tile for each element.
+
+        It names the text and the line in this program; before it a line as of `print` says which
+        elements fail, and what `values` have there.
+        """
+        holds = self._condition(condition)
+        op = frag.AssertOp(holds, word(text, "the text"), self._values(values))
+        self.trace.insert(op)
+
+    def _condition(self, value: object) -> SSAValue:
+        if isinstance(value, Tile | Scalar):
+            type_ = value.element if isinstance(value, Tile) else value.type
+            if type_ == condition_type:
+                return self.trace.use(value)
+        fail(f"assert_ takes a condition, not {value!r}", "compare: k.assert_(x < 3, ...)")
+
+    def _values(self, values: tuple[object, ...]) -> list[SSAValue]:
+        found: list[SSAValue] = []
+        for value in values:
+            if not isinstance(value, Tile | Scalar):
+                fail(f"{value!r} is not printed", "print tiles and scalars of the kernel")
+            found.append(self.trace.use(value))
+        return found
 
 
 class KernelBuilder(

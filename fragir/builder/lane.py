@@ -2,22 +2,195 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from fragir.builder.checks import items, whole
-from fragir.builder.lane_instruction import instruction_of
-from fragir.builder.lane_values import LanePointer, LaneRegisters, coordinates
-from fragir.builder.places import fail
+from fragir.builder.places import fail, items, whole, word
 from fragir.builder.tiles import memory_value
 from fragir.builder.trace import Trace
-from fragir.builder.types import index, scalar_type
+from fragir.builder.types import (
+    bf16,
+    condition,
+    f16,
+    f32,
+    f64,
+    index,
+    s32,
+    s64,
+    scalar_type,
+    type_name,
+)
 from fragir.builder.values import IndexOperand, Memory, Scalar, ScalarOperand
 from fragir.dialects import frag, ptx
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.ptx.statement import read
+from fragir.dialects.shorthands import is_vector
+from fragir.errors import FragirError
+from fragir.ptx.spelling import float_literal
+
+# -- lane values -----------------------------------------------------------------------------------
+# A lane's registers and pointers, as lane-level code in Python has them.
+
+
+class LaneRegisters(Sequence[Scalar]):
+    """A lane's elements of a tile, in the order of its layout: scalars by number."""
+
+    def __init__(self, trace: Trace, ssa: SSAValue, operand: int | None = None, rank: int = 0):
+        self.trace, self.ssa = trace, ssa
+        self._operand, self._rank = operand, rank
+        self._scalars: list[Scalar] | None = None
+
+    @property
+    def element(self) -> Attribute:
+        """The type of the elements."""
+        return ptx.scalar_type(self.ssa.type)
+
+    def _elements(self) -> list[Scalar]:
+        if self._scalars is None:
+            parts = self.trace.insert(ptx.UnpackOp(self.ssa)).scalars
+            self._scalars = [Scalar(self.trace, part) for part in parts]
+        return self._scalars
+
+    def __len__(self) -> int:
+        return ptx.length(self.ssa.type)
+
+    @overload
+    def __getitem__(self, index: int) -> Scalar: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Scalar]: ...
+    def __getitem__(self, index: int | slice) -> Scalar | list[Scalar]:
+        return self._elements()[index]
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self._elements())
+
+    def coordinates(self, element: int) -> tuple[Scalar, ...]:
+        """Where an element stands in its tile: an index for each dimension."""
+        if self._operand is None:
+            fail("registers that were computed stand in no tile", "ask those that were given")
+        return coordinates(self.trace, "operand", self._operand, element, self._rank)
+
+    @property
+    def words(self) -> list[Scalar]:
+        """The 32-bit registers as s32: of f16 and bf16 each holds two elements, the first low."""
+        count = ptx.registers(self.ssa.type)
+        op = ptx.BitcastOp(self.ssa, ptx.vector_type(s32, count))
+        return list(LaneRegisters(self.trace, self.trace.insert(op).result))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} registers of {type_name(self.element)}>"
+
+
+def coordinates(
+    trace: Trace, of: str, number: int, element: object, rank: int
+) -> tuple[Scalar, ...]:
+    op = frag.CoordinatesOp(of, number, whole(element, "an element", 0), rank)
+    return tuple(Scalar(trace, place) for place in trace.insert(op).place)
+
+
+class LanePointer:
+    """The address of an element of memory, of this lane."""
+
+    def __init__(self, trace: Trace, ssa: SSAValue):
+        self.trace, self.ssa = trace, ssa
+
+    def __repr__(self) -> str:
+        return f"<pointer {self.ssa.type}>"
+
+
+# -- lane instruction ------------------------------------------------------------------------------
+# Instructions of PTX as Python says them: an opcode and operands, or a whole statement.
+
+#: What an instruction gives, by the last word of its opcode that is a type.
+_TYPES: dict[str, Attribute] = {
+    **dict.fromkeys(("b32", "s32", "u32"), s32),
+    **dict.fromkeys(("b64", "s64", "u64"), s64),
+    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "pred": condition},
+}
+
+
+def instruction_of(
+    trace: Trace,
+    text: object,
+    operands: Sequence[object],
+    results: object,
+    where: Scalar | None,
+) -> ptx.InstructionOp:
+    """The operation; an error at the user's line where it cannot be said."""
+    said = word(text, "an instruction")
+    predicate = None if where is None else trace.scalar(where, condition, "`where`")
+    if "$" in said:
+        values = [_value(trace, operand) for operand in operands]
+        types = _given(results) or []
+        return ptx.InstructionOp(said, values, types, predicate=predicate)
+    types = _given(results)
+    if types is None:
+        types = _result(said, operands)
+    values: list[SSAValue] = []
+    parts = [f"${number}" for number in range(len(types))]
+    for operand in operands:
+        if isinstance(operand, int) and not isinstance(operand, bool):
+            parts.append(str(operand))
+        elif isinstance(operand, float):
+            parts.append(float_literal(operand, "f64" if said.endswith("f64") else "f32"))
+        else:
+            place = f"${len(types) + len(values)}"
+            parts.append(f"[{place}]" if isinstance(operand, LanePointer) else place)
+            values.append(_value(trace, operand))
+    statement = f"{said} {', '.join(parts)}".rstrip()
+    return ptx.InstructionOp(statement, values, types, predicate=predicate)
+
+
+def _given(results: object) -> list[Attribute] | None:
+    """Types; `bool` is a predicate's."""
+    if results is None:
+        return None
+    several = items(results)
+    found: list[Attribute] = []
+    for one in [results] if several is None else several:
+        if one is not bool and not isinstance(one, Attribute):
+            fail(f"{one!r} is no type of a result", "write fragir.f32, or bool for a predicate")
+        found.append(one if isinstance(one, Attribute) else condition)
+    return found
+
+
+def _value(trace: Trace, operand: object) -> SSAValue:
+    if isinstance(operand, LaneRegisters | LanePointer):
+        return operand.ssa
+    if isinstance(operand, Scalar):
+        return trace.use(operand)
+    fail(f"{operand!r} is no operand of an instruction", "give scalars, registers and pointers")
+
+
+def _result(opcode: str, operands: Sequence[object]) -> list[Attribute]:
+    """What an opcode gives, as far as its words tell."""
+    from fragir.ptx.opcodes.table import found
+
+    places = ["[$0]" if isinstance(operand, LanePointer) else "$0" for operand in operands]
+    try:
+        asked = [
+            found(read(f"{opcode} {', '.join(ps)}".rstrip()).instruction)
+            for ps in (["$0", *places], places)
+        ]
+    except FragirError as error:
+        fail(error.message, error.hint)
+    row, without = asked
+    if row.opcode is None and without.opcode is None:
+        fail(row.problem or f"{opcode} is not known", row.hint)
+    if row.opcode is None or not row.opcode.writes:
+        return []
+    first = next((x for x in operands if isinstance(x, Scalar)), None)
+    for word_ in reversed(opcode.split(".")):
+        if word_ in _TYPES:
+            type_ = _TYPES[word_]
+            # bits without a type stay what they are
+            same = first is not None and word_.startswith("b") and word_ != "bf16"
+            if same and first is not None and ptx.register_bits(first.type) == int(word_[1:]):
+                return [first.type]
+            return [type_]
+    fail(f"what {opcode} gives is not told by its words", "write results=fragir.s32, ...")
 
 
 class Lane:

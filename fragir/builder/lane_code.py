@@ -7,11 +7,9 @@ from typing import Any, NamedTuple, cast
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from fragir.builder.checks import by, items, shape_of
 from fragir.builder.elementwise import tile_value
-from fragir.builder.lane import Lane
-from fragir.builder.lane_values import LaneRegisters
-from fragir.builder.places import fail, place, target
+from fragir.builder.lane import Lane, LaneRegisters
+from fragir.builder.places import by, fail, items, place, shape_of, target
 from fragir.builder.tiles import placement_of
 from fragir.builder.trace import Trace
 from fragir.builder.types import index, type_name

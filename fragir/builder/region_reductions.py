@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import SSAValue
 
 from fragir.builder.callbacks import called
-from fragir.builder.checks import dimension, items
-from fragir.builder.places import fail, place
+from fragir.builder.places import dimension, fail, items, place
 from fragir.builder.trace import Trace
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag

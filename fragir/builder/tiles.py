@@ -6,22 +6,95 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
-from fragir import diagnostics
-from fragir.builder.checks import by, dimension, items, shape_of, whole, word
-from fragir.builder.conditions import outside, read, written
 from fragir.builder.elementwise import ElementwiseFunctions
-from fragir.builder.places import error_at, fail, place
-from fragir.builder.shared_types import shared_type
+from fragir.builder.places import by, dimension, error_at, fail, items, place, shape_of, whole, word
 from fragir.builder.trace import Trace
-from fragir.builder.types import s32, scalar_type, stored_element, tile_element
+from fragir.builder.types import (
+    byte,
+    condition,
+    s32,
+    scalar_type,
+    stored_element,
+    tile_element,
+    type_name,
+)
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name, element_type
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.errors import FragirError, pass_on
 from fragir.layout import Layout
+from fragir.mlir import diagnostics
+
+# -- conditions ------------------------------------------------------------------------------------
+# Memory of conditions: of bytes, 0 where one does not hold, 1 where it does, as numpy's bool.
+
+
+def outside(trace: Trace, other: Scalar | float | None, memory: Memory) -> SSAValue | None:
+    """What is read outside of memory, as memory would hold it."""
+    if other is None or not memory.conditions:
+        return None if other is None else trace.scalar(other, memory.element, "other")
+    if not isinstance(other, Scalar):
+        return trace.scalar(int(other != 0), byte, "other")
+    if other.type != condition:
+        fail(f"other is {other!r}, it must be a condition", "compare it, or write True or False")
+    return trace.use(other.cast(s32).cast(byte))
+
+
+def read(trace: Trace, tile: SSAValue, memory: Memory) -> Tile:
+    """A tile of memory as the kernel computes with it."""
+    found: Tile = trace.wrap(tile)
+    return found.cast(s32) != 0 if memory.conditions else found
+
+
+def written(tile: Tile, memory: Memory) -> Tile:
+    """A tile as memory holds it; an error at the user's line where that is of another type."""
+    if memory.element == tile.element:
+        return tile.cast(byte) if memory.conditions else tile
+    if memory.conditions:
+        fail(f"{memory!r} takes conditions, not {type_name(tile.element)}", "compare the tile")
+    name = type_name(memory.element)
+    fail(
+        f"the tile holds {type_name(tile.element)}, the memory {name}",
+        f"store tile.cast(fragir.{name})",
+    )
+
+
+# -- shared types ----------------------------------------------------------------------------------
+# The types of shared memory that a user describes.
+
+
+def shared_type(
+    shape: Sequence[int],
+    element: Attribute,
+    swizzle: int,
+    layout: Layout | str | None,
+) -> MemRefType[Attribute]:
+    """Shared memory as `Kernel.shared` describes it."""
+    element = tile_element(element, "shared memory")
+    if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
+        fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
+    sizes = shape_of(shape)
+    if len(sizes) < 2:
+        fail(f"shared memory has two dimensions or more, not {len(sizes)}")
+    try:
+        own = NoneAttr() if layout is None else layout_attribute(layout)
+        type_ = MemRefType(element, sizes, own, frag.SharedAttr(swizzle))
+        frag.memory_layout(type_)
+    except FragirError as error:
+        fail(error.message, error.hint)
+    return type_
+
+
+def layout_attribute(layout: Layout | str) -> frag.ExplicitLayoutAttr:
+    """A layout, given as one or as text, as an attribute."""
+    if isinstance(layout, str):
+        return frag.ExplicitLayoutAttr.read(layout)
+    return frag.ExplicitLayoutAttr(layout)
+
 
 Placement = frag.LayoutAttr | frag.MmaFragment | Layout
 
@@ -212,7 +285,7 @@ class TileOperations(ElementwiseFunctions):
         first, second = self._tile(a), self._tile(b)
         is_batch = False
         if 3 in (len(a.shape), len(b.shape)):
-            from fragir.builder.batched import check_batch, leads  # few programs need it
+            from fragir.builder.broadcasting import check_batch, leads  # few programs need it
 
             is_batch = leads(a, b, word(using, "using"))
             if is_batch:

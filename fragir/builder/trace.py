@@ -1,4 +1,7 @@
-"""The IR of a kernel while it is built: where operations go, and which values may be used there."""
+"""The IR of a kernel while it is built.
+
+Where operations go, and which values may be used there.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,38 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
-from fragir.builder.checks import whole
-from fragir.builder.expression import nodes
-from fragir.builder.places import describe, error_at, fail, place, target
-from fragir.builder.types import (
-    condition,
-    index,
-    scalar_type,
-    tile_element,
-    type_name,
-)
+from fragir.builder.places import describe, error_at, fail, place, target, whole
+from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
 from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
-from fragir.diagnostics import message_of
 from fragir.dialects import frag
 from fragir.errors import FragirError, pass_on
+from fragir.mlir.diagnostics import message_of
+
+# -- expression ------------------------------------------------------------------------------------
+# The order in which expressions of tiles are computed once a tile is used.
+
+
+def nodes(tile: Tile, is_leaf: set[Tile]) -> list[Tile]:
+    """The tiles that a tile is computed from, and itself, each once, operands first.
+
+    Tiles in `is_leaf` are not looked into.
+    """
+    order: list[Tile] = []
+    seen: set[Tile] = set()
+    # an expression may be thousands of terms deep: no recursion; True comes after the operands
+    waiting = [(tile, False)]
+    while waiting:
+        at, ready = waiting.pop()
+        if ready:
+            order.append(at)
+        elif at not in seen:
+            seen.add(at)
+            waiting.append((at, True))
+            if at.expression is not None and at not in is_leaf:
+                operands = [o for o in at.expression.operands if isinstance(o, Tile)]
+                waiting += [(operand, False) for operand in reversed(operands)]
+    return order
+
 
 OpT = TypeVar("OpT", bound=Operation)
 ELEMENTWISE = "elementwise function"

@@ -7,8 +7,12 @@ from typing import cast
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, TypeAttribute
 
-from fragir.builder.places import fail
+from fragir.builder.places import error_at, fail, pair, place, word
+from fragir.dialects import frag
 from fragir.dialects.elements import FLOATS, element_name, element_type, is_element
+from fragir.errors import FragirError, pass_on
+from fragir.layout import Layout
+from fragir.mlir import diagnostics
 
 f16 = element_type("f16")
 bf16 = element_type("bf16")
@@ -98,3 +102,44 @@ def tile_element(type_: object, what: str) -> TypeAttribute:
     shown = type_name(type_) if isinstance(type_, Attribute) else repr(type_)
     known = ", ".join(f"fragir.{name}" for name in NAMES if name not in ("index", "s64"))
     fail(f"{what} cannot hold {shown}", f"write one of {known}")
+
+
+# -- fragments -------------------------------------------------------------------------------------
+# `fragir.fragment`: the layout of an instruction's operand, said from Python.
+
+
+def fragment(
+    instruction: str,
+    operand: str,
+    warps: tuple[int, int] = (1, 1),
+    *,
+    m: str = "",
+    n: str = "",
+    k: str = "",
+) -> frag.MmaFragment:
+    """The layout of an instruction's operand, as in `fragment("m16n8k16.f16", "a")`.
+
+    `m`, `n` and `k` count that dimension of the product in another order, by the modes of a layout
+    as in `k="2:1 4:8 4:2"`: which k of the tile stands where the instruction has its 0, 1, 2, ...
+    """
+    over = pair(warps, "warps") or (1, 1)
+    orders = tuple(
+        (name, _order(name, modes))
+        for name, modes in (("k", k), ("m", m), ("n", n))
+        if word(modes, f"the order of {name}")
+    )
+    names = word(instruction, "instruction"), word(operand, "operand")
+    made = frag.MmaFragment(*names, over, orders)
+    try:
+        frag.MmaLayoutAttr(made)
+    except Exception as error:
+        pass_on(error)
+        raise error_at(place(), diagnostics.message_of(error)) from error
+    return made
+
+
+def _order(dimension: str, modes: str) -> Layout:
+    try:
+        return Layout.parse(f"{dimension} [{modes}] dims ({dimension})")
+    except FragirError as error:
+        fail(f"{dimension} = {modes!r}: {error.message}", 'write modes as in k="2:1 4:8 4:2"')

@@ -7,20 +7,274 @@ gather in an expression, which becomes one `frag.map` where the tile is used.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypeAlias, Union, overload
+from types import EllipsisType
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar, Union, overload
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.builder.operators import Operators, Other
 from fragir.builder.places import fail
-from fragir.builder.reductions import Reductions
 from fragir.builder.types import condition, type_name
-from fragir.builder.views import Views
 from fragir.dialects import frag
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
+
+# -- operators -------------------------------------------------------------------------------------
+# Python's operators on what a kernel computes with.
+
+Other = TypeVar("Other")
+
+
+class Operators(ABC, Generic[Other]):
+    """Operators as functions by name; `Other` is what may stand on the other side of one."""
+
+    __hash__ = object.__hash__  # by identity, as `==` is a comparison in the kernel
+
+    @abstractmethod
+    def _apply(self, function: str, *operands: object) -> Any:
+        """The function's result, of the class that the operands ask for."""
+
+    def __add__(self, other: Other) -> Self:
+        return self._apply("+", self, other)
+
+    def __radd__(self, other: Other) -> Self:
+        return self._apply("+", other, self)
+
+    def __sub__(self, other: Other) -> Self:
+        return self._apply("-", self, other)
+
+    def __rsub__(self, other: Other) -> Self:
+        return self._apply("-", other, self)
+
+    def __mul__(self, other: Other) -> Self:
+        return self._apply("*", self, other)
+
+    def __rmul__(self, other: Other) -> Self:
+        return self._apply("*", other, self)
+
+    def __truediv__(self, other: Other) -> Self:
+        return self._apply("/", self, other)
+
+    def __rtruediv__(self, other: Other) -> Self:
+        return self._apply("/", other, self)
+
+    def __floordiv__(self, other: Other) -> Self:
+        return self._apply("//", self, other)
+
+    def __rfloordiv__(self, other: Other) -> Self:
+        return self._apply("//", other, self)
+
+    def __mod__(self, other: Other) -> Self:
+        return self._apply("%", self, other)
+
+    def __rmod__(self, other: Other) -> Self:
+        return self._apply("%", other, self)
+
+    def __and__(self, other: Other) -> Self:
+        return self._apply("&", self, other)
+
+    def __rand__(self, other: Other) -> Self:
+        return self._apply("&", other, self)
+
+    def __or__(self, other: Other) -> Self:
+        return self._apply("|", self, other)
+
+    def __ror__(self, other: Other) -> Self:
+        return self._apply("|", other, self)
+
+    def __xor__(self, other: Other) -> Self:
+        return self._apply("^", self, other)
+
+    def __rxor__(self, other: Other) -> Self:
+        return self._apply("^", other, self)
+
+    def __lshift__(self, other: Other) -> Self:
+        return self._apply("<<", self, other)
+
+    def __rlshift__(self, other: Other) -> Self:
+        return self._apply("<<", other, self)
+
+    def __rshift__(self, other: Other) -> Self:
+        return self._apply(">>", self, other)
+
+    def __rrshift__(self, other: Other) -> Self:
+        return self._apply(">>", other, self)
+
+    def __neg__(self) -> Self:
+        return self._apply("neg", self)
+
+    def __abs__(self) -> Self:
+        return self._apply("abs", self)
+
+    def __invert__(self) -> Self:
+        return self._apply("~", self)
+
+    def __lt__(self, other: Other) -> Self:
+        return self._apply("<", self, other)
+
+    def __le__(self, other: Other) -> Self:
+        return self._apply("<=", self, other)
+
+    def __gt__(self, other: Other) -> Self:
+        return self._apply(">", self, other)
+
+    def __ge__(self, other: Other) -> Self:
+        return self._apply(">=", self, other)
+
+    def __eq__(  # pyright: ignore[reportIncompatibleMethodOverride]  # as numpy's arrays
+        self, other: Other
+    ) -> Self:
+        return self._apply("==", self, other)
+
+    def __ne__(  # pyright: ignore[reportIncompatibleMethodOverride]  # as numpy's arrays
+        self, other: Other
+    ) -> Self:
+        return self._apply("!=", self, other)
+
+
+# -- reductions ------------------------------------------------------------------------------------
+# Methods of tiles that combine elements: sums, products, the largest and where it stands, and what
+# all up to each element give.
+
+TileT = TypeVar("TileT")
+ScalarT = TypeVar("ScalarT")
+
+
+class Reductions(ABC, Generic[TileT, ScalarT]):
+    """Reductions with numpy's names, along one dimension or, without `axis`, all of them.
+
+    Along a dimension they give a tile of one dimension less, or with `keepdims` one of size 1
+    there; of one dimension, and without `axis`, a scalar, the same in all threads.
+    """
+
+    @abstractmethod
+    def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
+        """What `frag.reduce` gives; `keepdims` leaves a dimension of size 1."""
+
+    @abstractmethod
+    def _scanned(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> TileT:
+        """What `frag.scan` gives."""
+
+    @overload
+    def sum(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def sum(self, axis: None = None) -> ScalarT: ...
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """The sum; of f16 and bf16 it is formed in f32 and rounded once."""
+        return self._reduced("add", axis, keepdims)
+
+    @overload
+    def prod(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def prod(self, axis: None = None) -> ScalarT: ...
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """The product; of f16 and bf16 it is formed in f32 and rounded once."""
+        return self._reduced("mul", axis, keepdims)
+
+    @overload
+    def max(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def max(self, axis: None = None) -> ScalarT: ...
+    def max(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """The largest element; NaN where one is NaN."""
+        return self._reduced("max", axis, keepdims)
+
+    @overload
+    def min(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def min(self, axis: None = None) -> ScalarT: ...
+    def min(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """The smallest element; NaN where one is NaN."""
+        return self._reduced("min", axis, keepdims)
+
+    @overload
+    def all(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def all(self, axis: None = None) -> ScalarT: ...
+    def all(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """Of conditions: whether all hold."""
+        return self._reduced("and", axis, keepdims)
+
+    @overload
+    def any(self, axis: int, keepdims: bool = False) -> TileT: ...
+    @overload
+    def any(self, axis: None = None) -> ScalarT: ...
+    def any(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
+        """Of conditions: whether one holds."""
+        return self._reduced("or", axis, keepdims)
+
+    def argmax(self, axis: int, keepdims: bool = False) -> TileT:
+        """The place of the largest element along a dimension, s32; of equals the first."""
+        return self._reduced("argmax", axis, keepdims)
+
+    def argmin(self, axis: int, keepdims: bool = False) -> TileT:
+        """The place of the smallest element along a dimension, s32; of equals the first."""
+        return self._reduced("argmin", axis, keepdims)
+
+    def cumsum(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The sum of all elements up to each one along a dimension; f16 and bf16 are added in f32.
+
+        `exclusive`: without the element itself, so that the first is 0. `reverse`: from the end of
+        the dimension on. Other cumulative functions take them too.
+        """
+        return self._scanned("add", axis, exclusive, reverse)
+
+    def cumprod(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The product of all up to each one; of f16 and bf16 it is formed in f32."""
+        return self._scanned("mul", axis, exclusive, reverse)
+
+    def cummax(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The largest of all up to each one; NaN from the first NaN on."""
+        return self._scanned("max", axis, exclusive, reverse)
+
+    def cummin(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The smallest of all up to each one; NaN from the first NaN on."""
+        return self._scanned("min", axis, exclusive, reverse)
+
+
+# -- views -----------------------------------------------------------------------------------------
+# Methods of tiles that count elements otherwise, with numpy's names.
+
+
+Key: TypeAlias = int | slice | EllipsisType | None
+
+
+class Views(ABC, Generic[TileT]):
+    """Other shapes, and parts; elements are not changed."""
+
+    @abstractmethod
+    def _viewed(self, function: str, *arguments: object) -> Any:
+        """What a function of `fragir.builder.shapes` gives."""
+
+    @property
+    def T(self) -> TileT:
+        """The transposed tile: its dimensions in the reverse order."""
+        return self.transpose()
+
+    def transpose(self, *axes: int) -> TileT:
+        """The tile with its dimensions in this order, the reverse one where none is given."""
+        return self._viewed("transpose", axes)
+
+    def reshape(self, *shape: int | Sequence[int]) -> TileT:
+        """The same elements, in the order of rows, in another shape; one size may be -1."""
+        return self._viewed("reshape", shape)
+
+    def split(self) -> tuple[TileT, TileT]:
+        """Two tiles: what stands at 0 and at 1 along the last dimension, which is of size 2."""
+        return self._viewed("split")
+
+    def __getitem__(self, key: Key | tuple[Key, ...]) -> TileT:
+        """A part, as of numpy's arrays: `t[:, 0:32]`, `t[::2]`, `t[3]`, `t[:, None]`.
+
+        Places are numbers that Python knows.
+        """
+        return self._viewed("item", key)
+
+    def __iter__(self) -> NoReturn:
+        fail(f"{self!r} is no list", "tile[0] is its first row, tile.split() are two tiles")
+
 
 ScalarOperand: TypeAlias = Union["Scalar", int, float]
 TileOperand: TypeAlias = Union["Tile", "Scalar", int, float]

@@ -17,7 +17,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
-from fragir.cli.imported import imported
+from fragir.cli.files import imported
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -32,13 +32,13 @@ from fragir.cli.launch import (
     stopped,
     whole,
 )
-from fragir.cli.limit import Budget
+from fragir.cli.limits import Budget
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.cli.argument_files import Loaded
+    from fragir.cli.arguments import Loaded
     from fragir.emulator import Finding, FragmentUse
-    from fragir.emulator.checks.foreign import MakesCheck
+    from fragir.emulator.checks.selection import MakesCheck
     from fragir.ptx import Module
 
 DEPENDS = "schedule-dependent"
@@ -247,7 +247,7 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
     """What ptxas did to the schedule. It is asked where there are wgmma, or `every` time."""
     from fragir.toolchain.find import PTXAS, find
     from fragir.toolchain.ptxas import assemble, own_target
-    from fragir.toolchain.spills import most_spilled
+    from fragir.toolchain.sass_loops import most_spilled
 
     text = module.source.text if module.source is not None else ""
     if not text or not (every or "wgmma.mma_async" in text or "setmaxnreg" in text):

@@ -9,17 +9,189 @@ Exit codes: 0 clean or PASS; 1 a finding, FAIL or bad input; 2 wrong usage.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
+import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from fragir.cli import signals, streams
-from fragir.cli.examples import Examples, TaughtCommand
-from fragir.cli.progress import Progress as Progress
+from fragir.cli.terminal import Progress as Progress
 from fragir.errors import FragirError, printable
+
+# -- examples --------------------------------------------------------------------------------------
+# Help that ends in examples: what one wants, and the command that does it.
+#
+# They stand beside the command, as `command(examples=...)`. tests/cli/test_help.py executes them
+# in
+# their order, in a folder that has what a clone has.
+
+Examples = Sequence[tuple[str, str]]
+"""(what one wants, the command line for a POSIX shell); no words where a command goes on."""
+
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s'"])+""")
+
+
+class TaughtCommand(click.Command):
+    """A command whose help ends in examples."""
+
+    def __init__(self, *args: Any, examples: Examples = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        write_examples(formatter, self.examples)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
+    """A section of examples, each command ready to be pasted into a shell."""
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for what, line in examples:
+            if what:
+                formatter.write(f"{'':{formatter.current_indent}}{what}\n")
+            for part in folded(line, formatter.width - 8):
+                formatter.write(f"{'':{formatter.current_indent + 2}}{part}\n")
+
+
+def folded(line: str, width: int) -> Iterator[str]:
+    """A command line on as many lines as it takes; no word is broken, an option keeps its value."""
+    now = ""
+    for group in _with_values(_WORD.findall(line)):
+        if now and len(now) + len(group) + 3 > width >= len(group):
+            yield f"{now} \\"
+            now = f"    {group}"
+        else:
+            now = f"{now} {group}" if now else group
+    yield now
+
+
+def _with_values(words: Sequence[str]) -> Iterator[str]:
+    """Words, an option and the word behind it as one."""
+    option = ""
+    for word in words:
+        if option and not word.startswith("-"):
+            yield f"{option} {word}"
+            option = ""
+            continue
+        if option:
+            yield option
+        option = word if word.startswith("-") else ""
+        if not option:
+            yield word
+    if option:
+        yield option
+
+
+# -- signals ---------------------------------------------------------------------------------------
+# Signals that end the process, as exceptions: children are ended, temporary files deleted.
+
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Ended(BaseException):
+    """A signal asked the process to end. Derives from BaseException as KeyboardInterrupt does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def code(self) -> int:
+        """The exit code that shells give to a process that a signal has ended."""
+        return 128 + self.number
+
+
+@contextlib.contextmanager
+def raised() -> Generator[None]:
+    """SIGTERM and SIGHUP raise Ended in here, once: a second one ends the process at once.
+
+    A signal that is ignored (`nohup`) or that somebody else handles stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [s for s in _ENDING if signal.getsignal(s) is signal.SIG_DFL]
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+        raise Ended(number)
+
+    for each in taken:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+
+
+# -- streams ---------------------------------------------------------------------------------------
+# Standard streams that are closed (`>&-`, `<&-`): Python has None in their place.
+#
+# What a command wants to print or read then fails as for any file that cannot be used, and nothing
+# else notices: `print(..., file=None)` would write the notes of stderr to stdout, and the next
+# file
+# opened would get the number of the closed stream.
+
+
+class _Closed(io.TextIOBase):
+    """A text stream of which every use fails, its bytes (`buffer`) too."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    @property
+    def buffer(self) -> _Closed:
+        return self
+
+    def _fail(self) -> OSError:
+        return OSError(errno.EBADF, "it is closed", self._name)
+
+    def read(self, size: int | None = -1, /) -> Any:
+        raise self._fail()
+
+    def readline(self, size: int = -1, /) -> Any:
+        raise self._fail()
+
+    def write(self, text: object, /) -> int:
+        raise self._fail()
+
+
+def stand_in() -> None:
+    """Makes closed standard streams usable: stderr as if nobody read it, the others as closed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+        stream: Any = (
+            open(os.devnull, "w")  # lives to the end of the process
+            if name == "stderr"
+            else _Closed(f"<{name}>")
+        )
+        setattr(sys, name, stream)
+
+
+def escape_what_cannot_be_encoded() -> None:
+    """A result or name that the terminal's encoding lacks is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
 
 OK, FINDING, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -66,10 +238,10 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
     """Runs a command line; the exit code. Nothing escapes but by the rules of this module."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     as_json, debug = "--json" in own, "--debug" in own
-    streams.stand_in()
-    streams.escape_what_cannot_be_encoded()
+    stand_in()
+    escape_what_cannot_be_encoded()
     try:
-        with signals.raised():
+        with raised():
             code = run(argv)
             sys.stdout.flush()
         return code if isinstance(code, int) else OK
@@ -79,7 +251,7 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except signals.Ended as ended:
+    except Ended as ended:
         print("terminated", file=sys.stderr)
         return ended.code
     except Exception as error:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-    from fragir.passes.writer.origins import Origins
-    from fragir.pipeline import Observer
+    from fragir.compilation.pipeline import Observer
+    from fragir.passes.writer.text import Origins
 
 LEVELS = ("placed", "lane", "ptx", "cubin")
 _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
@@ -145,7 +145,7 @@ def main(
 
 
 def _passes(text: str, target: str) -> list[ModulePass]:
-    from fragir import pipeline
+    from fragir.compilation import pipeline
 
     return pipeline.parse(text, target)
 
@@ -192,7 +192,7 @@ class Compilation(NamedTuple):
 
     def result(self) -> str | bytes:
         """MLIR, PTX or a cubin."""
-        from fragir import program
+        from fragir.compilation import program
 
         module, _ = self._lowered()
         target = self._target(module)
@@ -223,7 +223,7 @@ class Compilation(NamedTuple):
 
     def _lowered(self) -> tuple[ModuleOp, str]:
         """The module, and the passes that were applied to it."""
-        from fragir import pipeline, program
+        from fragir.compilation import pipeline, program
 
         if self.name.endswith(".ptx"):
             module = program.lift(self.text, self.name)
@@ -243,7 +243,7 @@ class Compilation(NamedTuple):
         return module, pipeline.text_of(done)
 
     def _assembled(self, ptx: str, target: str, origins: Origins) -> bytes:
-        from fragir.lowering_notes import schedule_notes
+        from fragir.compilation.notes import schedule_notes
         from fragir.toolchain.ptxas import assemble
 
         assembled = assemble(ptx, target, filename=f"PTX of {self.name}")
@@ -256,7 +256,7 @@ class Compilation(NamedTuple):
 
 def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
     """The same passes; why tiles are placed as they are is printed when they have been."""
-    from fragir.layout_choices import Explanation, explaining
+    from fragir.compiler import Explanation, explaining
 
     told: list[Explanation] = []
     for one in explaining(steps, told):
@@ -269,7 +269,7 @@ def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
 def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[ModulePass]:
     """The same passes; what `frag-tile` will do with each product is printed ahead of it."""
     from fragir.passes.frag_tile import FragTilePass
-    from fragir.passes.tiling.explained import explain_schedules
+    from fragir.passes.tiling.choosing import explain_schedules
 
     found = False
     for one in steps:
@@ -284,7 +284,7 @@ def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[M
 
 def _note_instructions(module: ModuleOp, target: str) -> None:
     """One note on what the lowering says, and instructions that the target has not natively."""
-    from fragir.lowering_notes import instruction_notes, instructions_of, remarks_of
+    from fragir.compilation.notes import instruction_notes, instructions_of, remarks_of
 
     notes = remarks_of(module) + instruction_notes(instructions_of(module), target)
     if notes:

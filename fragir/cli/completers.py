@@ -130,7 +130,7 @@ NOTATIONS = {
 
 def types(_context: click.Context, _begun: str) -> Iterator[tuple[str, str]]:
     """Element types."""
-    from fragir.isa.elements import BITS
+    from fragir.isa.model import BITS
 
     yield from ((name, f"{bits} bits") for name, bits in BITS.items() if "." not in name)
 

@@ -9,8 +9,7 @@ import click
 
 from fragir.cli.command import FINDING, command, json_option, print_json, print_table, report
 from fragir.cli.layout_answers import bits_of, tidy
-from fragir.cli.layout_texts import read_any, read_tile, read_warps
-from fragir.cli.pictures import show
+from fragir.cli.layout_texts import read_any, read_tile, read_warps, show
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:

@@ -57,8 +57,8 @@ def main(
     as_json: bool,
 ) -> None:
     """Write a PTX module that uses an instruction, or a C++ wrapper of it."""
+    from fragir.compilation.notes import unordered_note
     from fragir.isa.emit import default_target
-    from fragir.lowering_notes import unordered_note
 
     instruction = find(mnemonic)
     if instruction.refused:

@@ -30,7 +30,7 @@ from fragir.cli.launch import (
     read_module,
     written,
 )
-from fragir.cli.progress import STDERR, STDOUT
+from fragir.cli.terminal import STDERR, STDOUT
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:

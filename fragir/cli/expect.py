@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragir.cli.imported import imported
+from fragir.cli.files import imported
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from fragir.cli.command import (
     print_json,
     report,
 )
-from fragir.cli.files import read_text, refuse_to_replace
+from fragir.cli.files import deliver, read_text, refuse_to_replace
 from fragir.cli.launch import read_extent
-from fragir.cli.limit import Limit, limit_option
-from fragir.cli.pages import deliver
+from fragir.cli.limits import Limit, limit_option
 from fragir.cli.run import read_sizes
 from fragir.errors import FragirError
 
@@ -195,12 +194,12 @@ class _Run(NamedTuple):
 
     def _run_program(self, _ptx: str) -> Ran:
         """Runs a program on the emulator: with every check on, and to look at values."""
-        from fragir import pipeline
         from fragir.cli.run import read_given
         from fragir.cli.trial import Trial
+        from fragir.compilation import pipeline
         from fragir.emulator import EmulationError
         from fragir.explain import Ran
-        from fragir.explain.shown_values import shown_value
+        from fragir.explain.values import shown_value
 
         target = self.target or DEFAULT_TARGET
         trial = Trial(self.text, self.name, self.entry, target, "emulator", None, self.limit)
@@ -236,13 +235,12 @@ class _Run(NamedTuple):
 
     def _run_ptx(self, ptx: str) -> Ran:
         """Runs PTX on the emulator, with every check on as `fragir check` does."""
-        from fragir.cli.argument_files import Loaded
-        from fragir.cli.arguments import read_arguments
+        from fragir.cli.arguments import Loaded, read_arguments
         from fragir.cli.check import examine
         from fragir.cli.launch import LaunchOptions
         from fragir.emulator import FragmentUse
         from fragir.explain import Ran
-        from fragir.explain.shown_values import shown_value
+        from fragir.explain.values import shown_value
         from fragir.ptx import parse
 
         launch = LaunchOptions(

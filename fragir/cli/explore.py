@@ -18,7 +18,7 @@ EXAMPLES = (
 )
 def main(output: str | None) -> None:
     """Explore every instruction and any layout, conversion and descriptor, on one page."""
-    from fragir.cli.pages import deliver
+    from fragir.cli.files import deliver
     from fragir.explore import page
 
     deliver(page(), output, "explorer")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from fragir.cli.command import os_error
+from fragir.cli.command import note, os_error
 from fragir.errors import FragirError
 
 _DEVICE = 1 << 26
@@ -163,3 +165,64 @@ def _written_beside(path: Path, data: bytes) -> str:
         os.unlink(temporary)
         raise
     return temporary
+
+
+# -- imported --------------------------------------------------------------------------------------
+# `MODULE:NAME` on a command line: a function or class, found from the working folder.
+
+
+def imported(text: str, usage: str) -> Any:
+    """What a text names; FragirError where it cannot be imported (which says `usage`) or called."""
+    module, _, name = text.partition(":")
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        found: Any = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        words = " ".join(str(error).split())
+        raise FragirError(f"cannot import {module}: {words}", hint=usage) from error
+    finally:
+        sys.path.remove(folder)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise FragirError(f"{module} has no {name}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise FragirError(f"{text} is no function")
+    return found
+
+
+# -- pages -----------------------------------------------------------------------------------------
+# Pages that a command makes: into a file, or where none is named into the browser.
+
+
+def deliver(page: str, output: str | None, name: str) -> None:
+    """Writes a page to `output`; without one into a temporary folder, as `name`.html, from where
+    it is opened in a browser, and says where it lies."""
+    if output is not None:
+        write_output(output, page)
+        return
+    import os.path
+    import tempfile
+    from pathlib import Path
+
+    path = os.path.join(tempfile.mkdtemp(prefix="fragir-"), f"{name}.html")
+    write_output(path, page)
+    if open_in_browser(Path(path).as_uri()):
+        note(f"{path}, which a browser opens; -o names another file")
+    else:
+        note(f"{path}: there is no browser here that could open it; -o names another file")
+
+
+def open_in_browser(address: str) -> bool:
+    """Opens an address where there is a browser with windows: one for terminals would take over
+    the terminal."""
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    if type(browser) is webbrowser.GenericBrowser:
+        return False
+    return browser.open(address)

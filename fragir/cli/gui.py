@@ -27,8 +27,9 @@ def build_app(path: str | None, passes: str) -> Any:
         raise FragirError(
             "the terminal interface is not installed", hint="pip install 'fragir[gui]'"
         ) from None
-    from fragir import pipeline, plugins
+    from fragir import plugins
     from fragir.cli.files import read_text
+    from fragir.compilation import pipeline
 
     text = None if path is None else read_text(path)
     chosen = tuple(pipeline.parse(passes))

@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
 
-from fragir.cli.argument_files import Loaded, LoadedArguments
-from fragir.cli.arguments import ArrayArgument, CommandArgument, Tensor, files_of, read_arguments
+from fragir.cli.arguments import (
+    ArrayArgument,
+    CommandArgument,
+    Loaded,
+    LoadedArguments,
+    Tensor,
+    files_of,
+    read_arguments,
+    variable_option,
+)
 from fragir.cli.command import Progress, note
 from fragir.cli.files import read_text
-from fragir.cli.jobs import jobs_option
-from fragir.cli.limit import NONE, Limit, limit_option
+from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
 from fragir.cli.query import is_count
-from fragir.cli.variables import variable_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.emulator import EmulationError, Finding, Report, Severity
-    from fragir.emulator.checks.foreign import MakesCheck
+    from fragir.emulator.checks.selection import MakesCheck
     from fragir.ptx import Module
 
 F = TypeVar("F", bound=Callable[..., Any])

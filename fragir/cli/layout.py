@@ -15,9 +15,16 @@ import click
 
 from fragir.cli.command import FINDING, command, json_option, print_json, report
 from fragir.cli.layout_answers import LayoutQuestion, answer
-from fragir.cli.layout_examples import EXAMPLES
-from fragir.cli.layout_texts import read_any, read_tile, read_warps
-from fragir.cli.pictures import DRAWN, FRAMED, Picture, operand_drawing, show
+from fragir.cli.layout_texts import (
+    DRAWN,
+    FRAMED,
+    Picture,
+    operand_drawing,
+    read_any,
+    read_tile,
+    read_warps,
+    show,
+)
 from fragir.cli.query import (
     PLACE_COLUMNS,
     TABLE_FORMATS,
@@ -32,6 +39,31 @@ from fragir.errors import FragirError
 if TYPE_CHECKING:
     from fragir.isa import Instruction
     from fragir.isa.query import Holder, View
+
+
+# -- layout examples -------------------------------------------------------------------------------
+# What the help of `fragir layout` ends in.
+
+EXAMPLES = (
+    (
+        "The whole operand:",
+        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a",
+    ),
+    (
+        "Who holds row 9, column 3 of D:",
+        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3",
+    ),
+    (
+        "A layout of one's own, lane by lane:",
+        "fragir layout 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' --view hardware",
+    ),
+    (
+        "Swizzled shared memory, by banks, as a picture:",
+        "fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg"
+        " > memory.svg",
+    ),
+)
+
 
 Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
@@ -337,7 +369,7 @@ def _show_whole(query: Query) -> None:
 
 def _show_framed(query: Query, points: list[Point]) -> None:
     """The whole operand with the answer's elements framed."""
-    from fragir.draw.marks import framed
+    from fragir.draw.grid import framed
 
     drawn = framed(operand_drawing(query.view(), query.picture), points)
     show(drawn, query.style, query.picture.full)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fragir.cli.command import print_json
-from fragir.cli.pictures import FRAMED, Picture, show, text_drawing
+from fragir.cli.layout_texts import FRAMED, Picture, show, text_drawing
 from fragir.cli.query import TABLE_FORMATS, print_rows
 from fragir.errors import FragirError
 
@@ -70,7 +70,7 @@ class LayoutQuestion:
 
 def bits_of(type_: str) -> int:
     """Bits of an element type. Raises FragirError for one that is unknown."""
-    from fragir.isa.elements import BITS
+    from fragir.isa.model import BITS
 
     found = BITS.get(type_)
     if found is None and type_[:1] == "i" and type_[1:] in ("1", "4", "8", "16", "32", "64"):
@@ -234,7 +234,7 @@ def _draw(question: LayoutQuestion, points: Sequence[Point] = ()) -> None:
     facts = tuple(_facts(question))
     drawn = text_drawing(layout, (("layout", str(layout)), *facts), question.picture, question.bits)
     if points:
-        from fragir.draw.marks import framed
+        from fragir.draw.grid import framed
 
         if len(points[0]) > 2:
             raise FragirError(

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from fragir.cli.command import guarded
-from fragir.cli.examples import write_examples
+from fragir.cli.command import guarded, write_examples
 
 GROUPS: dict[str, dict[str, str]] = {
     "Compile and run": {

@@ -16,10 +16,12 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from fragir import diagnostics, pipeline, plugins
+from fragir import plugins
 from fragir.cli.command import guarded
 from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
+from fragir.compilation import pipeline
 from fragir.errors import FragirError, pass_on
+from fragir.mlir import diagnostics
 
 
 class _Whole(io.StringIO):

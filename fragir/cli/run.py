@@ -10,10 +10,8 @@ import click
 
 from fragir.cli.command import FINDING, command, json_option, note, passes_option, print_json
 from fragir.cli.files import read_text
-from fragir.cli.jobs import jobs_option
-from fragir.cli.limit import NONE, Limit, limit_option
-from fragir.cli.trial import RanOn, Trial
-from fragir.cli.trial_report import show
+from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
+from fragir.cli.trial import RanOn, Trial, show
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -235,7 +233,7 @@ def main(
             raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
     trial.resident = resident
     if passes is not None:
-        from fragir import pipeline
+        from fragir.compilation import pipeline
 
         trial.passes = pipeline.parse(passes, target)
     trial.compile()
@@ -244,7 +242,7 @@ def main(
     trial.evaluate()
     trial.ask(expected)
     if check:
-        from fragir.cli.trial_check import examine
+        from fragir.cli.trial import examine
 
         trial.findings = trial.timed("check", None, lambda: examine(trial))
     trial.execute()

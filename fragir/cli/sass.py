@@ -21,7 +21,7 @@ from fragir.cli.command import (
 from fragir.cli.files import read_bytes, read_text, write_output
 
 if TYPE_CHECKING:
-    from fragir.passes.writer.origins import LineOrigin
+    from fragir.passes.writer.text import LineOrigin
     from fragir.toolchain.sass_loops import MachineLoop
 
 
@@ -106,7 +106,7 @@ def _code(file: str, target: str | None, entry: str | None) -> _Code:
     if file.endswith(".cubin"):
         return _Code(disassemble(read_bytes(file), lines=True), ())
     if file.endswith(".mlir") or file == "-":
-        from fragir import program
+        from fragir.compilation import program
 
         name = "<stdin>" if file == "-" else file
         text = read_text(file, "MLIR")
@@ -156,7 +156,7 @@ def _place(loop: MachineLoop, code: _Code) -> str | None:
         return None
     if not code.origins:
         return f"PTX line {min(lines)}"
-    from fragir.lowering_notes import origin_of
+    from fragir.compilation.notes import origin_of
 
     found: Counter[str] = Counter()
     for line, count in lines.items():

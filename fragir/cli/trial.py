@@ -6,23 +6,27 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from fragir.cli.command import Progress, note
-from fragir.cli.limit import NONE, Limit
-from fragir.cli.memory import refuse_too_large
-from fragir.cli.progress import STDERR
+from fragir.cli.check import DEPENDS, schedules
+from fragir.cli.command import Progress, note, print_table
+from fragir.cli.launch import FINDING_COLUMNS, finding_json, finding_row, stopped, whole
+from fragir.cli.limits import NONE, Budget, Limit, refuse_too_large
+from fragir.cli.terminal import STDERR
+from fragir.compilation.notes import origin_of
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from fragir.compiled import Kernel
+    from fragir.compilation.kernel import Kernel
+    from fragir.emulator import Finding
     from fragir.reference.comparison import Comparison, Verdict
     from fragir.reference.inputs import Kind, ProgramArgument
+
 
 RanOn = Literal["emulator", "gpu"]
 
@@ -127,10 +131,10 @@ class Trial:
         from xdsl.dialects import func
 
         from fragir import compiler
+        from fragir.compilation.program import keep_only
         from fragir.passes.frag_bufferize import FragBufferizePass
         from fragir.passes.func_inline import FuncInlinePass
         from fragir.passes.linalg_normalize import LinalgNormalizePass, is_expanded
-        from fragir.program import keep_only
 
         module = self.modules.get(bufferized)
         if module is None and bufferized:
@@ -216,7 +220,7 @@ class Trial:
 
     def _note_unknown(self, op: Any) -> None:
         """Says once of an operation that the reference does not know what it means."""
-        from fragir.diagnostics import located
+        from fragir.mlir.diagnostics import located
 
         if op.name not in self.unknown:
             self.unknown.append(op.name)
@@ -390,3 +394,135 @@ def _tensor_instructions(cubin: bytes) -> str | None:
     except FragirError:  # none, or one that knows this machine no more
         return None
     return ", ".join(f"{counts[name]} {name}" for name in _TENSOR_OPCODES if counts[name]) or "none"
+
+
+# -- trial check -----------------------------------------------------------------------------------
+# `fragir run --check`: the kernel with every check on, under the schedules of `fragir check`.
+
+SEEDS = 2
+"""Random schedules beside the regular ones, as `fragir check` has them unless told."""
+
+
+def examine(trial: Trial) -> list[dict[str, Any]]:
+    """The findings of all runs, each once, at the program's lines where they are known."""
+    from fragir.emulator import EmulationError
+    from fragir.emulator.report import gathered
+
+    found_in: list[list[Finding]] = []
+    first: list[Any] | None = None
+    budget = Budget(trial.limit)
+    runs = list(schedules(SEEDS))
+    with Progress("checking") as progress:
+        for index, (schedule, asynchrony) in enumerate(runs):
+            if budget.spent:
+                text = f"{index} of {len(runs)} runs were done in {trial.limit[1]:g} seconds"
+                found_in.append([whole("limit", f"{text}, the limit", trial.file)])
+                break
+            progress.say(f"checking, run {index + 1} of {len(runs)}")
+            results = trial.copies()
+            try:
+                report = trial.run_once(
+                    results,
+                    {
+                        "check": True,
+                        "schedule": schedule,
+                        "asynchrony": asynchrony,
+                        "progress": progress,
+                        "heartbeat": progress.beat,
+                        "target": trial.target,
+                        "limit": budget.next(),
+                        "jobs": trial.jobs,
+                    },
+                )
+            except EmulationError as error:
+                if error.report is None:
+                    raise  # the launch is wrong, not the program
+                found = [*error.report.findings, stopped(error)]
+            else:
+                if report is None:  # nothing to run
+                    break
+                found = report.findings
+                if first is None:
+                    first = results
+                elif trial.differ(first, results):
+                    way = f"schedule {schedule}, " if schedule is not None else ""
+                    names = ", ".join(trial.differ(first, results))
+                    text = f"{names} differs between the regular schedule and {way}async"
+                    found = [*found, whole(DEPENDS, f"{text} {asynchrony}", trial.file)]
+            found_in.append(found)
+            progress((index + 1) / len(runs))
+    return [_placed(trial, one) for one in gathered(*found_in)]
+
+
+def _placed(trial: Trial, found: Finding) -> dict[str, Any]:
+    """A finding at the program's line; what it says of the PTX is the statement there.
+
+    What stops one of several kernels has none: its line does not say of which.
+    """
+    finding: dict[str, Any] = {**finding_json(found), "file": trial.file, "line": None, "col": None}
+    line = found.line
+    parts = trial.kernel.parts
+    at = next(iter(found.places), "")
+    if not at and line is not None and len(parts) == 1:
+        at = str(origin_of(line, parts[0].origins) or "")
+    if at:
+        file, *numbers = at.rsplit(":", 2)
+        finding |= {"file": file, **dict(zip(("line", "col"), map(int, numbers), strict=True))}
+    if line is not None and len(parts) == 1:
+        statement = parts[0].ptx.split("\n")[line - 1].strip()
+        finding["message"] += f" (PTX: {statement})"
+    return finding
+
+
+# -- trial report ----------------------------------------------------------------------------------
+# What `fragir run` prints of a trial: its tables and its verdict.
+
+
+def show(trial: Trial) -> None:
+    """Two tables and the verdict on stdout."""
+    sizes = " ".join(f"{name}={size}" for name, size in trial.sizes.items())
+    print(f"{trial.kernel.name} for {trial.target} on the {trial.place}: {sizes}")
+    print_table(["stage", "ms"], [(name, round(ms, 1)) for name, ms in trial.stages.items()])
+    rows: list[tuple[str, str]] = [
+        ("registers", _or_unknown(trial.registers)),
+        ("spills", _or_unknown(trial.spills, " bytes")),
+        ("shared memory", f"{trial.shared} bytes"),
+        ("tensor-core instructions", trial.tensor_instructions or "unknown"),
+    ]
+    for name, found in trial.comparisons.items():
+        rows += _rows(name, found, trial.unknown)
+    print_table(["what", "value"], rows)
+    if trial.findings:
+        print_table(FINDING_COLUMNS, [finding_row(one) for one in trial.findings])
+    elif trial.findings is not None:
+        print(f"no findings in {SEEDS + 2} runs with every check on")
+    print(trial.verdict)
+
+
+def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if not math.isnan(found.max_error):
+        limit = f"(bound {found.bound:.3g})"
+        rows.append((f"largest error in {name}", f"{found.max_error:.3g} {limit}"))
+    if found.worst is not None:
+        place = ", ".join(map(str, found.worst))
+        rows.append((f"mismatches in {name}", str(found.mismatches)))
+        rows.append(
+            (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
+        )
+    if found.nan:
+        about = f"{found.nan} of {found.size} elements are NaN by the program, as any mistake would"
+        about += " make them; give inputs of which it makes numbers (--inputs, --arg), or --expect"
+        rows.append((f"unjudged in {name}", about))
+    if open_ := found.unjudged - found.nan:
+        share = f"{open_} of {found.size} elements"
+        if unknown:
+            share += f" may depend on {' and '.join(unknown)}; --expect gives an answer"
+        else:
+            share += " may overflow or be no number; --expect gives an answer"
+        rows.append((f"unjudged in {name}", share))
+    return rows
+
+
+def _or_unknown(number: int | None, unit: str = "") -> str:
+    return "unknown" if number is None else f"{number}{unit}"

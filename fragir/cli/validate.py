@@ -85,8 +85,7 @@ def main(
     if place == "gpu" and target is not None:
         raise click.UsageError("the GPU says the target; leave out --target")
     from fragir.sweeps.definition import Plan
-    from fragir.validation.report import ValidationReport
-    from fragir.validation.sweep import SWEEP
+    from fragir.validation.report import SWEEP, ValidationReport
 
     parameters = {"on": place, "only": only, "target": target, "cases": cases}
     facts = _facts(only)
@@ -146,7 +145,7 @@ def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, An
     device: dict[str, Any] | None = None
     if place == "gpu":
         from fragir.toolchain import driver
-        from fragir.validation.sweep import target_of_gpu
+        from fragir.validation.report import target_of_gpu
 
         target = target_of_gpu()
         gpu = driver.gpu()
@@ -174,17 +173,17 @@ def _run(tasks: Sequence[Task], results: ValidationReport, path: str | None) -> 
     """Every kernel that has no result yet; the report is saved now and then."""
     from fragir.sweeps import catalogue, runner
     from fragir.sweeps.work import Limits
-    from fragir.validation import sweep
+    from fragir.validation import report
     from fragir.validation.report import entry_of
 
     left = [
         (task, job)
-        for task, job in ((task, sweep.job_of(task)) for task in tasks)
-        if job.key not in results.entries or not results.is_done(job, sweep.kernel_hash(job))
+        for task, job in ((task, report.job_of(task)) for task in tasks)
+        if job.key not in results.entries or not results.is_done(job, report.kernel_hash(job))
     ]
     saved = time.monotonic()
     source = catalogue.find("validation")
-    outcomes = runner.serial(source, [task for task, _ in left], Limits(sweep.SWEEP.seconds))
+    outcomes = runner.serial(source, [task for task, _ in left], Limits(report.SWEEP.seconds))
     with Progress("probing") as progress:
         for number, ((_, job), outcome) in enumerate(zip(left, outcomes, strict=True)):
             progress((len(tasks) - len(left) + number + 1) / len(tasks))

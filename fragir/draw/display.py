@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragir.draw.grid import Drawing, drawing
-from fragir.draw.layouts import COLOURS, LARGEST
+from fragir.draw.layouts import COLOURS, LARGEST, AnyLayout, hardware_drawing, layout_drawing
 from fragir.draw.svg import svg
-from fragir.draw.views import view_of
 from fragir.errors import FragirError, of_kind, one_of
 from fragir.isa.query import View
 from fragir.layout.chain import LayoutChain
@@ -15,6 +14,35 @@ from fragir.layout.conversion import Conversion
 from fragir.layout.layout import Layout
 from fragir.layout.linear import LinearLayout, to_layout
 from fragir.layout.planning.planner import ConversionPlan
+
+# -- views -----------------------------------------------------------------------------------------
+# Which drawing of a layout a view is: for the command line and for notebooks.
+
+
+def view_of(
+    layout: AnyLayout,
+    facts: tuple[tuple[str, str], ...],
+    view: str,
+    colour: str,
+    bits: int | None,
+    access: AnyLayout | None = None,
+) -> Drawing:
+    """The drawing of a layout: `matrix`, `hardware` or `memory`. Raises FragirError.
+
+    `access`, of `memory` alone, is a layout of registers that reads it; `colour` may be `bank` of a
+    layout of memory.
+    """
+    if view == "memory":
+        from fragir.draw.memory import memory_drawing
+
+        return memory_drawing(layout, facts, bits, access)
+    if colour == "bank":
+        from fragir.draw.memory import banks_drawing
+
+        return banks_drawing(layout, facts, bits)
+    draw = layout_drawing if view == "matrix" else hardware_drawing
+    return draw(layout, facts, colour, bits)
+
 
 VIEWS = ("matrix", "hardware", "memory")
 _NARROW = 16  # columns up to which before and after fit beside each other on a notebook's page

@@ -65,7 +65,7 @@ def _numbered(grid: Grid) -> tuple[list[str], list[list[object]]]:
 
 def readable(drawn: Drawing) -> Drawing:
     """The drawing without the repeats of large grids, as a picture has it."""
-    from fragir.draw.folding import folded
+    from fragir.draw.grid import folded
 
     return folded(drawn)
 
@@ -91,7 +91,7 @@ def coloured(drawn: Iterable[Grid], width: int | None = None) -> str:
     from rich.style import Style
     from rich.text import Text
 
-    from fragir.draw.palette import INK, colour, hexadecimal
+    from fragir.draw.svg import INK, colour, hexadecimal
 
     console = Console(file=StringIO(), force_terminal=True, width=width)
     for grid in drawn:

@@ -1,12 +1,12 @@
 from .checks.hooks import Hooks as Hooks
 from .instructions.table import register as register
+from .launch.arguments import Pointer as Pointer
+from .launch.arguments import Struct as Struct
+from .launch.arguments import pointers as pointers
+from .launch.launch import Stream as Stream
 from .launch.launch import run as run
-from .launch.parameters import Pointer as Pointer
-from .launch.parameters import Struct as Struct
-from .launch.parameters import pointers as pointers
-from .launch.streams import Stream as Stream
+from .machine.tensor_map import Im2col as Im2col
 from .machine.tensor_map import TensorMap as TensorMap
-from .machine.tensor_map_fields import Im2col as Im2col
 from .program.failure import CheckFailure as CheckFailure
 from .program.program import Opcode as Opcode
 from .report import KINDS as KINDS

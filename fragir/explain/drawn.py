@@ -14,18 +14,24 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from fragir import isa
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.draw.conversions import conversion_drawing
 from fragir.draw.grid import Drawing, drawing
 from fragir.draw.layouts import layout_drawing
 from fragir.draw.memory import banks_drawing
 from fragir.errors import FragirError
-from fragir.explain.pictures import MOST, LayoutPicture, picture_of
-from fragir.explain.report import InstructionShown, OperandShown, TypeShown
+from fragir.explain.report import (
+    MOST,
+    InstructionShown,
+    LayoutPicture,
+    OperandShown,
+    TypeShown,
+    picture_of,
+)
 from fragir.isa.model import Instruction
 from fragir.isa.query import View
 from fragir.layout.layout import Layout
-from fragir.layout.swizzled import swizzled
+from fragir.layout.shared import swizzled
 
 _COMPARED = 1 << 8
 """Cells of a conversion's pictures, of which there are two."""

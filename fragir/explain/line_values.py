@@ -20,10 +20,11 @@ import numpy.typing as npt
 from fragir import isa
 from fragir.dialects.elements import element_bits, element_type
 from fragir.errors import FragirError, of_kind
-from fragir.explain.asked import ValueAsked, asked
 from fragir.explain.held import (
     Disagreement,
     HeldValue,
+    ValueAsked,
+    asked,
     collected,
     decoded,
     each_slot,

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from fragir.emulator import Hooks
 from fragir.errors import FragirError
-from fragir.explain.asked import ValueAsked
+from fragir.explain.held import ValueAsked
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.lanes import Mask, Row, Step
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.straight import Terminator
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 

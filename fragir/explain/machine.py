@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fragir.errors import FragirError
-from fragir.toolchain.resources import EntryInfo
 from fragir.toolchain.sass_loops import kind_of
+from fragir.toolchain.verdicts import EntryInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fragir.draw.palette import COUNT, colour, hexadecimal
-from fragir.explore.bundle import bundle
+from fragir.draw.svg import COUNT, colour, hexadecimal
+from fragir.explore.document import bundle
 
 _FOLDER = Path(__file__).parent
 _HOLE = re.compile(r"\{\{(\w+)\}\}")

@@ -1,4 +1,4 @@
-"""A program on its way to machine code, as the model of the page."""
+"""A program, compiled here or PTX from elsewhere, as the model of the page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from fragir import pipeline
+from fragir.compilation import pipeline
+from fragir.compilation.pipeline import Given
+from fragir.compilation.program import (
+    check_sizes,
+    choose_entry,
+    emit_with_origins,
+    keep_only,
+    lift,
+    parse,
+    steps,
+)
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError, of_kind
 from fragir.explain.drawn import Gallery, instructions_shown
-from fragir.explain.judged import from_compiler, from_findings, from_ptxas, machine_of
 from fragir.explain.report import (
     ErrorShown,
     MachineFunction,
+    MachineLine,
     Mark,
     ProgramReport,
     PtxShown,
@@ -28,16 +38,104 @@ from fragir.explain.report import (
     ValueShown,
 )
 from fragir.explain.stages import StageRecorder
-from fragir.explain.texts import PrintedModule
+from fragir.explain.texts import PrintedModule, place_in, printed
 from fragir.isa.targets import known
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.stages import is_lanes
-from fragir.pipeline import Given
-from fragir.program import check_sizes, choose_entry, emit_with_origins, keep_only, parse, steps
 
 if TYPE_CHECKING:
     from fragir.emulator import Finding, FragmentUse
-    from fragir.passes.writer.origins import LineOrigin
+    from fragir.passes.writer.text import LineOrigin
+    from fragir.toolchain.verdicts import ScheduleVerdict
+
+
+# -- judged ----------------------------------------------------------------------------------------
+# What is said of a program, at the lines it is about: by ptxas, by checks, by ourselves.
+
+
+def from_compiler(module: ModuleOp, target: str) -> Iterator[Mark]:
+    """Remarks of the lowering, and on instructions that the target does not have natively."""
+    from fragir.compilation.notes import instruction_notes, instructions_of, remarks_of
+
+    for words in (*remarks_of(module), *instruction_notes(instructions_of(module), target)):
+        yield Mark("compiler", "remark", "remark", words)
+
+
+def from_findings(findings: Sequence[Finding], source: Sequence[int]) -> Iterator[Mark]:
+    """Findings of a run, at their lines of PTX and of the source."""
+    for one in findings:
+        line = one.line or 0
+        words = one.message
+        if one.warp is not None and "warp" not in words:
+            words += f" (warp {one.warp}" + (")" if one.lane is None else f" lane {one.lane})")
+        yield Mark("check", one.kind, one.severity, words, line, at(source, line))
+
+
+def from_fragments(uses: Sequence[FragmentUse]) -> Iterator[Mark]:
+    """What arrived in the operands of tensor-core instructions, at their lines of PTX."""
+    for one in uses:
+        first = f"{one.first}" if one.first == one.last else f"{one.first} to {one.last}"
+        rows, cols = one.shape
+        words = (
+            f"{one.operand.upper()} is {rows} x {cols} of {one.buffer}: [0,0] at byte {first}, "
+            f"a row {one.row_stride / 8:+g} bytes, a column {one.column_stride / 8:+g}; "
+            f"{one.count} times"
+            if one.consistent
+            else f"{one.operand.upper()} is no matrix of {one.buffer}"
+        )
+        line = one.line or 0
+        yield Mark("check", "operand", "remark", words, line, line)
+
+
+def at(source: Sequence[int], line: int) -> int:
+    """The line of the source that a line of PTX comes from."""
+    return source[line - 1] if 0 < line <= len(source) else 0
+
+
+def machine_of(
+    ptx: str, target: str
+) -> tuple[tuple[MachineFunction, ...], list[tuple[ScheduleVerdict, int]], str]:
+    """The machine code by lines of PTX, ptxas's verdicts with the line that each is about, and why
+    there is no machine code, or none of its lines."""
+    from fragir.explain.machine import machine_code, spills_by_line
+    from fragir.toolchain.ptxas import assemble
+
+    code = machine_code(ptx, target)
+    if not code.entries:
+        return (), [], code.reason or "ptxas finds no kernel"
+    functions = tuple(
+        MachineFunction(
+            name,
+            info.registers,
+            info.spill_stores,
+            info.spill_loads,
+            info.shared,
+            info.stack,
+            info.barriers,
+            tuple(
+                MachineLine(one.text, one.line or 0, one.live, one.spills)
+                for one in code.functions.get(name, ())
+            ),
+        )
+        for name, info in code.entries.items()
+    )
+    verdicts: list[tuple[ScheduleVerdict, int]] = []
+    for verdict in assemble(ptx, target).verdicts:
+        line = verdict.line
+        if verdict.kind == "spill" and verdict.function is not None:
+            spilled = spills_by_line(code, verdict.function)
+            line = max(spilled, key=lambda at: spilled[at], default=None)
+        verdicts.append((verdict, line or 0))
+    return functions, verdicts, code.reason or ""
+
+
+def from_ptxas(
+    verdicts: Sequence[tuple[ScheduleVerdict, int]], source: Sequence[int]
+) -> Iterator[Mark]:
+    """What ptxas did to the schedule, at lines of PTX and of the source."""
+    for verdict, line in verdicts:
+        yield Mark("ptxas", verdict.kind, "remark", str(verdict), line, at(source, line))
+
 
 _NAME = re.compile(r"%[\w$.-]+")
 LANES = "<lanes>"
@@ -239,3 +337,109 @@ def lines_of(lines: Sequence[str], origins: Sequence[LineOrigin]) -> Iterator[in
             now = 0
         now = starts.get(number, now)
         yield now if line.strip() else 0
+
+
+# -- foreign ---------------------------------------------------------------------------------------
+# PTX from elsewhere as the model of the page: no passes, but its lifted form if it has one.
+
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
+
+
+def explain_ptx(
+    text: str,
+    *,
+    target: str | None = None,
+    filename: str = "<ptx>",
+    sass: bool = True,
+    ran: Callable[[str], Ran] | None = None,
+) -> ProgramReport:
+    """PTX with its machine code, the fragments of its instructions, and its lifted form.
+
+    `target` is the machine that ptxas assembles for, the text's own if absent. The rest is as of
+    `explain`. FragirError where the text is no PTX.
+    """
+    of_kind(text, str, "explain_ptx takes PTX text")
+    from fragir.ptx import parse
+
+    parse(text, filename)  # raises the place of what is wrong
+    lines = tuple(text.split("\n"))
+    own = _TARGET.search(text)
+    machine = target or (own[1] if own else "sm_80")
+    gallery, marks = Gallery(), list[Mark]()
+    stages, came_from = _lifted(text, filename, len(lines))
+    functions: tuple[MachineFunction, ...] = ()
+    no_machine, error = "" if sass else "it was not asked for", None
+    every = tuple(range(1, len(lines) + 1))
+    told = Ran("")
+    if sass:
+        functions, verdicts, no_machine = machine_of(text, machine)
+        functions = tuple(_at_statements(one, statements(lines)) for one in functions)
+        marks += from_ptxas(verdicts, every)
+    try:
+        if ran is not None:
+            told = ran(text)
+            marks += from_findings(told.findings, every)
+            marks += from_fragments(told.fragments)
+    except FragirError as found:
+        error = found
+        error.file = error.file or filename
+    return ProgramReport(
+        kind="ptx",
+        target=machine,
+        source=SourceText(filename, lines),
+        stages=stages,
+        ptx=PtxShown(lines, came_from, every),
+        machine=functions,
+        no_machine=no_machine,
+        instructions=instructions_shown(lines, gallery),
+        pictures=tuple(gallery.pictures),
+        marks=tuple(marks),
+        ran=told.how,
+        values=tuple(told.values),
+        error=None if error is None else ErrorShown.of(error),
+        exception=error,
+    )
+
+
+def statements(lines: Sequence[str]) -> list[int]:
+    """For every line, counted from 1, the line that its statement begins at."""
+    found: list[int] = []
+    begins = 0
+    for number, line in enumerate(lines, 1):
+        code = line.partition("//")[0].strip()
+        if not code:
+            found.append(number)
+            continue
+        found.append(begins := begins or number)
+        if code[-1] in ";{}:()" or code[0] == ".":
+            begins = 0
+    return found
+
+
+def _at_statements(function: MachineFunction, begins: Sequence[int]) -> MachineFunction:
+    """Machine code whose lines of PTX are those at which statements begin: ptxas names the last."""
+    lines = (
+        replace(line, ptx=begins[line.ptx - 1]) if line.ptx else line for line in function.lines
+    )
+    return replace(function, lines=tuple(lines))
+
+
+def _lifted(text: str, filename: str, count: int) -> tuple[tuple[StageShown, ...], tuple[int, ...]]:
+    """The lifted form as a stage, and the line of it that every line of PTX is in; none where
+    there is no such form."""
+    came_from = [0] * count
+    start = time.perf_counter()
+    try:
+        module = lift(text, filename)
+    except FragirError:
+        return (), tuple(came_from)
+    ms = (time.perf_counter() - start) * 1e3
+    now = printed(module)
+    source = [0] * len(now.lines)
+    for op, line, _ in now.first_of_lines():
+        at = place_in(op, filename)
+        source[line - 1] = at
+        if 0 < at <= count and not came_from[at - 1]:
+            came_from[at - 1] = line
+    nothing = (0,) * len(now.lines)
+    return (StageShown("lift", ms, now.lines, nothing, tuple(source), ()),), tuple(came_from)

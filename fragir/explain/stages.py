@@ -11,12 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from fragir.compiler import Explanation, explaining
 from fragir.dialects import frag
-from fragir.explain.differences import differences
 from fragir.explain.drawn import Gallery, conversion_number, layout_types, shown_type
 from fragir.explain.report import ConversionShown, StageShown, TileShown, TypeShown
-from fragir.explain.texts import PrintedModule, Traces, place_in, printed
-from fragir.layout_choices import Explanation, explaining
+from fragir.explain.texts import PrintedModule, Traces, differences, place_in, printed
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.frag_tile import FragTilePass
 from fragir.passes.placing.explanation import ConversionExplained
@@ -107,7 +106,7 @@ class StageRecorder:
     def _schedules(self, target: str) -> list[str]:
         """What `frag-tile` will do with each product."""
         from fragir.errors import FragirError
-        from fragir.passes.tiling.explained import explain_schedules
+        from fragir.passes.tiling.choosing import explain_schedules
 
         try:
             return [str(one) for one in explain_schedules(self._module, target)]

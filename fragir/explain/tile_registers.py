@@ -19,19 +19,19 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.arg_spec import ArgSpec
 
-from fragir import pipeline
+from fragir.compilation import pipeline
+from fragir.compilation.pipeline import Given
+from fragir.compilation.program import steps
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import NoElementError, element_name
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.layout import Layout
 from fragir.passes.convert_frag_to_ptx import ConvertFragToPtxPass
-from fragir.passes.lowering.deferred import Deferred
 from fragir.passes.lowering.function import FunctionLowering
+from fragir.passes.lowering.lane_builder import Deferred
 from fragir.passes.scopes import threads_of
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.passes.writer.module import write_with_origins
-from fragir.pipeline import Given
-from fragir.program import steps
 
 WARP = 32
 _NO_STATEMENTS = ("//", ".", "{", "}")

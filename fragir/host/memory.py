@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from fragir.arguments import row_major
+from fragir.compilation.arguments import row_major
 from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import func, memref
@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 
 VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
 """Operations that give another shape of the same memory, their first operand."""
@@ -128,3 +128,56 @@ def _name(value: SSAValue) -> str:
         return f"arg{owner.args.index(value)}"
     type_: Attribute = value.type
     return f"a {type_}"
+
+
+# -- arena -----------------------------------------------------------------------------------------
+# Where temporaries lie in one piece of memory, which is used again when they are done with.
+
+ALIGNMENT = 256
+"""Bytes, at whose multiples cudaMalloc's memory and so every temporary begins."""
+
+
+class Lifetime(NamedTuple):
+    """A temporary's bytes, and the first and the last step that use it."""
+
+    size: int
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        """Whether both are in use at a time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+class ArenaPlan(NamedTuple):
+    """Offsets, one a temporary, and the bytes of all."""
+
+    offsets: tuple[int, ...]
+    size: int
+
+
+def first_fit(lifetimes: Sequence[Lifetime]) -> ArenaPlan:
+    """The lowest place for each that nothing else in use at the time takes, the largest first."""
+    offsets = [0] * len(lifetimes)
+    order = sorted(range(len(lifetimes)), key=lambda at: (-lifetimes[at].size, at))
+    placed: list[int] = []
+    for at in order:
+        taken = sorted(
+            (offsets[other], offsets[other] + _whole(lifetimes[other].size))
+            for other in placed
+            if lifetimes[at].meets(lifetimes[other])
+        )
+        offset, size = 0, _whole(lifetimes[at].size)
+        for start, end in taken:
+            if offset + size <= start:
+                break
+            offset = max(offset, end)
+        offsets[at] = offset
+        placed.append(at)
+    ends = (offset + _whole(one.size) for offset, one in zip(offsets, lifetimes, strict=True))
+    return ArenaPlan(tuple(offsets), max(ends, default=0))
+
+
+def _whole(size: int) -> int:
+    """Bytes up to where the next temporary may begin."""
+    return -(-size // ALIGNMENT) * ALIGNMENT

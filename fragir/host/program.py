@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
-from fragir.arguments import ArrayView
-from fragir.compiled import Kernel, Place
-from fragir.dialects.narrow import memref_type
+from fragir.compilation.arguments import ArrayView
+from fragir.compilation.kernel import Interface, Kernel, Place
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
-from fragir.host.arena import ArenaPlan, Lifetime, first_fit
 from fragir.host.memory import ArrayPiece, GpuArena, HostArena, bytes_of
-from fragir.host.plan import ProgramPlan, plan_of
+from fragir.host.plan import ArenaPlan, Lifetime, ProgramPlan, first_fit, plan_of
 from fragir.host.running import HostRun
-from fragir.signature import Interface
 
 if TYPE_CHECKING:
-    from fragir.host.graph import Graph
-    from fragir.passes.writer.origins import LineOrigin
+    from fragir.host.running import Graph
+    from fragir.passes.writer.text import LineOrigin
 
 
 @dataclass(repr=False)
@@ -99,7 +97,7 @@ class Program(Kernel):
 
     def graph(self, *arguments: object) -> Graph:
         """The launches on these arrays, which lie on a GPU, as a CUDA graph: `graph.launch()`."""
-        from fragir.host.graph import Graph
+        from fragir.host.running import Graph
 
         views = self._views(arguments)
         self._bind(views)
@@ -120,7 +118,7 @@ class Program(Kernel):
         self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
     ) -> Any:
         from fragir.emulator import Report
-        from fragir.host.reports import joined
+        from fragir.host.running import joined
 
         pieces = self._pieces(arguments, views)
         arena, reports = self._placed(pieces), list[Report]()

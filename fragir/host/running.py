@@ -11,11 +11,16 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from fragir.diagnostics import located
 from fragir.dialects import frag
-from fragir.dialects.narrow import memref_type
-from fragir.host.memory import ArrayPiece
+from fragir.dialects.shorthands import memref_type
+from fragir.emulator import Report
+from fragir.emulator.report import gathered
+from fragir.errors import FragirError
+from fragir.host.memory import ArrayPiece, GpuArena
 from fragir.host.plan import VIEWS
+from fragir.mlir.diagnostics import located
+from fragir.toolchain import driver
+from fragir.toolchain.driver import stream_handle
 
 Launch = Callable[[str, Sequence[object]], None]
 Make = Callable[[SSAValue, tuple[int, ...]], ArrayPiece]
@@ -191,3 +196,59 @@ def check_host(function: func.FuncOp, source: str | None = None) -> None:
     if not any(isinstance(op, frag.LaunchOp) for op in function.body.walk()):
         name = function.sym_name.data
         raise located(function, f"@{name} runs on the host, but launches no kernel", source)
+
+
+# -- graph -----------------------------------------------------------------------------------------
+# The launches of a program as a CUDA graph.
+
+
+class Graph:
+    """What `record(stream)` launches, instantiated: a launch of all costs the host one call.
+
+    It works on the arrays that it was made for, as long as they live; `close` frees its memory.
+    """
+
+    def __init__(self, memory: GpuArena, record: Callable[[int], None]):
+        self._memory = memory
+        self._stream = driver.call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
+        driver.call("cuStreamBeginCapture", self._stream, driver.capture_mode())
+        try:
+            record(int(self._stream))
+        finally:
+            graph = driver.call("cuStreamEndCapture", self._stream)
+        self._graph: Any = driver.call("cuGraphInstantiate", graph, 0)
+        driver.call("cuGraphDestroy", graph)
+
+    def launch(self, stream: object = None) -> None:
+        """Starts all launches on a stream, and waits for them where none is given."""
+        if self._graph is None:
+            raise FragirError("the graph is closed", hint="make another with program.graph(...)")
+        handle = stream_handle(stream)
+        driver.call("cuGraphLaunch", self._graph, handle)
+        if stream is None:
+            driver.call("cuStreamSynchronize", handle)
+
+    def close(self) -> None:
+        """Frees the graph and its temporaries."""
+        if self._graph is not None:
+            driver.call("cuGraphExecDestroy", self._graph)
+            driver.call("cuStreamDestroy", self._stream)
+            self._graph = None
+            self._memory.free()
+
+
+# -- reports ---------------------------------------------------------------------------------------
+# The emulator's reports of several launches as one.
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """All findings, remarks, notes and texts in order; instructions counted together.
+
+    A statement that several launches come to has one finding of a kind.
+    """
+    whole = Report()
+    for report in reports:
+        whole.add(report)
+    known = [one for one in whole.findings if one.places]  # other lines are of several texts
+    whole.findings = gathered(known) + [one for one in whole.findings if not one.places]
+    return whole

@@ -7,8 +7,8 @@ puts another `Table` into force for a while. See docs/instructions.md.
 
 from __future__ import annotations
 
-from fragir.isa.families import FAMILIES
 from fragir.isa.model import (
+    FAMILIES,
     Form,
     Instruction,
     Operand,

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from fragir.errors import FragirError
 from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major
 from fragir.layout import Axis, Layout, LayoutError, Mode, quotient
-from fragir.layout.swizzled import CHUNK, swizzled_elements
+from fragir.layout.shared import CHUNK, swizzled_elements
 
 ATOM_ROWS = 8
 

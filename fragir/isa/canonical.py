@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 from fragir.layout import Axis, Layout, Mode
 
 Major = Literal["k", "mn"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fragir.isa import fragments, target_rows
-from fragir.isa.build import fragment
+from fragir.isa.fragments import fragment
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic, mnk
 from fragir.isa.target_rows import BLACKWELL

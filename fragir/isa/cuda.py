@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 
 from fragir.errors import FragirError
-from fragir.isa.elements import BITS
 from fragir.isa.emit import check
-from fragir.isa.model import Instruction, Operand
+from fragir.isa.model import BITS, Instruction, Operand
 from fragir.isa.query import View
 
 # Element type -> (C++ type, header that has it). Others are read and written as unsigned bits.

@@ -13,9 +13,19 @@ from typing import NamedTuple
 
 from fragir.errors import shortened
 from fragir.isa import fragments, target_rows
-from fragir.isa.build import Steps, container, fragment, lowered, scale_blocks, scale_operands
-from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
-from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
+from fragir.isa.fragments import Steps, container, fragment, lowered, scale_blocks, scale_operands
+from fragir.isa.model import (
+    FLOAT8,
+    FLOAT8_6_4,
+    Form,
+    Instruction,
+    Lowering,
+    Operand,
+    Signature,
+    Types,
+    pairs,
+    per_register,
+)
 from fragir.isa.spelling import aliases, mnemonic, mnk
 from fragir.isa.target_rows import BLACKWELL, BLACKWELL_CONSUMER
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fragir.errors import FragirError
-from fragir.isa import elements
+from fragir.isa import model
 from fragir.isa.model import Instruction, Operand, Registers
 from fragir.isa.targets import ONLY_PTXAS_12, known, newest
 
@@ -202,13 +202,13 @@ _TAIL = {
 def image_bytes(operand: Operand) -> int:
     """Bytes of a matrix in shared memory."""
     rows, cols = operand.shape
-    return rows * cols * elements.BITS[operand.element] // 8
+    return rows * cols * model.BITS[operand.element] // 8
 
 
 def _descriptor(operand: Operand, name: str) -> Iterator[str]:
     """K-major, no swizzle: LBO to the next 16 bytes of K, SBO to the next 8 rows."""
     k = operand.shape[0] if operand.name == "b" else operand.shape[1]
-    row_bytes = k * elements.BITS[operand.element] // 8
+    row_bytes = k * model.BITS[operand.element] // 8
     strides = (_CORE >> 4) << 16 | (row_bytes // 16 * _CORE >> 4) << 32
     word = f"%{_word(operand.name)}"
     yield f"mov.u32 %address, {name}_{_word(operand.name)}_image;"

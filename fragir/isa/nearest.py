@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from fragir.isa import spelling
-from fragir.isa.elements import BITS
-from fragir.isa.families import FAMILIES
-from fragir.isa.model import Form, Instruction, Rules, UnknownInstruction
+from fragir.isa.model import BITS, FAMILIES, Form, Instruction, Rules, UnknownInstruction
 
 _OPERANDS = ("D", "A", "B", "C", "the scales")
 # How far apart forms are: a wrong type or qualifier is nearer than a wrong shape or family.

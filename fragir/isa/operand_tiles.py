@@ -8,8 +8,7 @@ from typing import Any
 from fragir.errors import FragirError
 from fragir.isa.atoms import repetition
 from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major, canonical
-from fragir.isa.elements import BITS
-from fragir.isa.model import Operand
+from fragir.isa.model import BITS, Operand
 from fragir.layout import Layout, LayoutError, renamed, swizzle_of
 from fragir.layout import SharedLayout as Swizzled
 

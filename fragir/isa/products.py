@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import prod
 
-from fragir.isa.build import container, lowered, scale_blocks
-from fragir.isa.elements import BITS
-from fragir.isa.model import Form
+from fragir.isa.fragments import container, lowered, scale_blocks
+from fragir.isa.model import BITS, Form
 from fragir.isa.registry import current, per_table
 from fragir.isa.spelling import mnk
 

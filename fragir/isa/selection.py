@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fragir.errors import FragirError
 from fragir.isa import fragments
-from fragir.isa.build import scale_blocks
+from fragir.isa.fragments import scale_blocks
 from fragir.isa.model import Instruction
 from fragir.layout import Layout
 

@@ -12,8 +12,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from fragir.isa.elements import BITS
-from fragir.isa.model import Form
+from fragir.isa.model import BITS, Form
 
 _SHAPE = re.compile(r"m\d+n\d+(k\d+)?$|\d+x\d+b(x2)?$")
 _FRAGMENT = re.compile(r"(m\d+n\d+k\d+)\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")

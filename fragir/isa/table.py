@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from fragir.errors import FragirError, kind_of
 from fragir.isa import spelling
-from fragir.isa.families import rules_of
-from fragir.isa.model import Form, Instruction, UnknownInstruction
+from fragir.isa.model import Form, Instruction, UnknownInstruction, rules_of
 from fragir.isa.target_rows import NAME, NVIDIA, VERSION, Target, newest
 from fragir.ptx.machines import BlockLimits, machine
 

@@ -22,10 +22,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa.alignments import TENSOR_BOX
 from fragir.isa.canonical import SWIZZLES
 from fragir.layout import Axis, Layout, LayoutError, quotient
-from fragir.layout.swizzled import CHUNK, swizzled_elements
+from fragir.layout.shared import CHUNK, swizzled_elements
+
+# -- alignments ------------------------------------------------------------------------------------
+# Where instructions want memory to begin.
+
+TENSOR_BOX = 128
+"""Bytes: the place in shared memory that a tensor copy's box goes to or comes from."""
+
 
 LARGEST_SIDE = 256
 

@@ -8,9 +8,17 @@ from itertools import product
 from typing import NamedTuple
 
 from fragir.isa import fragments
-from fragir.isa.build import descriptor, fragment, word
-from fragir.isa.elements import FLOAT8, Signature, pairs, per_register
-from fragir.isa.model import Form, Instruction, Operand, Types
+from fragir.isa.fragments import descriptor, fragment, word
+from fragir.isa.model import (
+    FLOAT8,
+    Form,
+    Instruction,
+    Operand,
+    Signature,
+    Types,
+    pairs,
+    per_register,
+)
 from fragir.isa.spelling import aliases, mnemonic, mnk
 
 TARGET = "sm_90a"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from fragir.errors import FragirError, one_of
 
 if TYPE_CHECKING:
-    from fragir.compiled import Kernel
+    from fragir.compilation.kernel import Kernel
 
 LANGUAGES = ("c", "python", "json", "mlir")
 
@@ -42,7 +42,7 @@ def launcher(kernel: Kernel, language: str) -> str:
 
     plan = plan_of(kernel)
     if language == "json":
-        from fragir.launchers.document import document
+        from fragir.launchers.plan import document
 
         return document(plan, kernel)
     if language == "c":

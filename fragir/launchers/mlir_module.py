@@ -27,10 +27,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.dialects import frag
 from fragir.dialects.frag.grid import BlockCount, Extent
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.host import Program
 

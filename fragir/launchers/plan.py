@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Argument, Kernel
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.grid import BlockCount, Extent
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
-from fragir.signature import Argument
 
 Number = int | str
 """A number, or the name of a size that the launch gives."""
@@ -248,3 +249,68 @@ def scalar_type(scalar: ByValue) -> tuple[str, str]:
     """How C and `ctypes` call a scalar's type; bits of its size where they have no such type."""
     signed: dict[int, Literal["u8", "u16", "u32", "u64"]] = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
     return SCALARS.get(scalar.type) or SCALARS[signed[scalar.bytes]]
+
+
+# -- document --------------------------------------------------------------------------------------
+# A launch plan as JSON: docs/json.md has the schema.
+
+
+def document(plan: LaunchPlan, kernel: Kernel) -> str:
+    """The text of the document."""
+    content = {
+        "entry": plan.entry,
+        "target": plan.target,
+        "ptx_sha256": hashlib.sha256(kernel.ptx.encode()).hexdigest(),
+        "sizes": list(plan.sizes),
+        "promises": plan.promises,
+        "counts": [{"number": number, "sizes": list(names)} for number, names in plan.counts],
+        "grid": [
+            {
+                "formula": formula(count),
+                "factors": [{"size": one.size, "divisor": one.divisor} for one in count.factors],
+                "resident": count.resident,
+                "cluster": count.cluster,
+            }
+            for count in plan.grid
+        ],
+        "block": list(plan.block),
+        "cluster": list(plan.cluster),
+        "whole_clusters": plan.whole_clusters,
+        "shared": plan.shared,
+        "parameters": [_parameter(one) for one in plan.parameters],
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    match one:
+        case Array():
+            return {
+                "kind": "array",
+                "name": one.name,
+                "bytes": 8,
+                "type": one.type,
+                "bits": one.bits,
+                "shape": list(one.shape),
+                "strides": [list(part) for part in one.strides],
+                "least": [{"size": size, "divisor": divisor} for size, divisor in one.least],
+            }
+        case ByValue():
+            return {"kind": "scalar", "name": one.name, "bytes": one.bytes, "type": one.type}
+        case Size():
+            return {"kind": "size", "name": one.name, "bytes": 4, "type": "s32", "size": one.of}
+        case Map():
+            return {
+                "kind": "tensor_map",
+                "name": one.name,
+                "bytes": 128,
+                "type": one.type,
+                "array": one.array,
+                "box": list(one.box),
+                "swizzle": one.swizzle,
+                "promotion": one.promotion,
+                "turned": one.turned,
+                "written": one.written,
+            }
+        case _:
+            return {"kind": "pointer", "name": one.name, "bytes": 8}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
+
+from fragir.universe import drawer
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,14 +26,13 @@ class NotebookPicture:
 class Drawn:
     """What draws itself in a notebook.
 
-    The drawing is found by its name, for the room that draws knows this one, not this one it.
+    The room that draws knows this one, not this one it: `fragir.universe` names the drawer.
     """
 
     __slots__ = ()
 
     def _repr_svg_(self) -> str | None:
-        drawer: Any = import_module("fragir.draw.display")
-        return drawer.picture(self)
+        return drawer().picture(self)
 
     def picture(
         self,
@@ -50,6 +50,5 @@ class Drawn:
         those that collide framed. `full` leaves no repeats out. Raises FragirError for what cannot
         be drawn. A conversion has one view, before and after, and none of the options.
         """
-        drawer: Any = import_module("fragir.draw.display")
-        drawn = drawer.drawing_of(self, view, colour, bits, access)
-        return NotebookPicture(drawn.title, drawer.svg(drawn, full))
+        drawn = drawer().drawing_of(self, view, colour, bits, access)
+        return NotebookPicture(drawn.title, drawer().svg(drawn, full))

@@ -11,14 +11,43 @@ layouts so; `fragir.layout.blocked` explains it.
 >>> tile.fit((16, 8), order=(1, 0))
 >>> print(tile.layout(("row", "col")))
 lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]
+
+Layouts of blocks of neighbours: so many elements a lane, so many lanes, so many warps.
+
+Of 64 by 64 elements a lane holds eight of a row at once, eight lanes complete the row and four are
+below each other, then four warps; what is left of the tile are further elements of the same lanes:
+
+>>> print(blocked((64, 64), {"element": (1, 8), "lane": (4, 8), "warp": (4, 1)}))
+warp [4:(4,0)] lane [8:(0,8) 4:(1,0)] element [8:(0,1) 4:(16,0)]
+
+This is Triton's `#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA =
+[4, 1], order = [1, 0]}>`, and the blocked product of three compact layouts, repeated over the tile.
+One number for all dimensions goes along each as far as it divides what is left there; those that
+find nothing left hold copies:
+
+>>> print(blocked((64, 24), {"element": (1, 8), "lane": 32}))
+lane [32:(1,0)] element [8:(0,1) 3:(0,8) 2:(32,0)]
+>>> print(blocked((4, 8), {"lane": 64}))
+lane [8:(0,1) 4:(1,0) 2:(0,0)] element []
+
+A tile over threads that do not divide it: parts overlap, and what two of them hold is the same.
+
+>>> print(covering((1, 40), 1, 32, 1))
+warp [] lane [32:(0,1)] element [2:(0,8)]
+>>> print(covering((33, 33), 1, 32, 4))
+warp [4:(8,0)] lane [32:(0,1)] element [2:(0,1) 9:(1,0)]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import gcd
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import gcd, prod
 from operator import gt
+from typing import cast
 
+from fragir.errors import kind_of, whole_number
+from fragir.layout.arguments import names, point, shape_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Mode, Point
 
@@ -133,3 +162,115 @@ def _cut(mode: Mode, shape: Point, axis: str) -> Iterable[Mode]:
                 )
             return [Mode(inside, mode.stride), Mode(mode.size // inside, nothing)]
     return [mode]
+
+
+def blocked(
+    shape: Point, shares: Mapping[str, int | Point], order: Iterable[int] | None = None
+) -> Layout:
+    """The layout of a tile of this shape handed out to axes, the first share fastest.
+
+    A share is how many an axis has along each dimension, or one number that is divided among the
+    dimensions. `order` says which dimension goes first, by number; without it the last one. The
+    axes of the layout are the shares from the last to the first, then `element`, which gets what
+    is left. Where the shares exceed the tile several hold the same element.
+
+    Raises LayoutError where the shape is no multiple of what is handed out along a dimension.
+    """
+    shape = shape_of(shape, "The shape")
+    if not isinstance(cast("object", shares), Mapping):
+        raise LayoutError(f"blocked takes shares by axis, not {kind_of(shares)}.")
+    rank = len(shape)
+    order = range(rank - 1, -1, -1) if order is None else point(order, rank, "The order")
+    if sorted(order) != list(range(rank)):
+        raise LayoutError(f"{tuple(order)} is no order of {rank} dimensions.")
+    axes = names(tuple(shares), "the axes") if shares else ()
+    checked = {axis: _share(axis, shares[axis], rank) for axis in axes}
+    return handed_out(shape, checked, order)
+
+
+def _share(axis: str, share: object, rank: int) -> int | Point:
+    what = f"The share of {axis}"
+    if isinstance(share, tuple | list):
+        return point(cast("object", share), rank, what, 1)
+    return whole_number(share, what, 1)
+
+
+@lru_cache(maxsize=1024)
+def covering(shape: Point, vector: int, lanes: int, warps: int) -> Layout:
+    """The layout of a tile in which a lane has few elements, whatever the tile's extents.
+
+    `vector` elements along the last dimension, which it divides, stay together; lanes (a power of
+    two) lie along the last dimension as far as that goes, then along the one before it; warps where
+    most is left. What does not come out even is held several times.
+    """
+    rank = len(shape)
+    units = (*shape[:-1], shape[-1] // vector)
+    steps = (*(1,) * (rank - 1), vector)
+    axes: dict[str, list[Mode]] = {"warp": [], "lane": [], "element": []}
+
+    def digit(axis: str, size: int, dim: int, stride: int) -> None:
+        if size > 1:
+            step = tuple(stride * steps[dim] * (d == dim) for d in range(rank))
+            axes[axis].append(Mode(size, step))
+
+    if vector > 1:
+        axes["element"].append(Mode(vector, (*(0,) * (rank - 1), 1)))
+    block: list[int] = []
+    left = lanes
+    for dim in reversed(range(rank)):
+        share = min(left, 1 << units[dim].bit_length() - 1)
+        digit("lane", share, dim, 1)
+        block.insert(0, share)
+        left //= share
+    if left > 1:
+        axes["lane"].append(Mode(left, (0,) * rank))
+    shares = _shares(units, block, warps)
+    for dim in reversed(range(rank)):
+        part = units[dim] // shares[dim]
+        within = units[dim] - part * (shares[dim] - 1)
+        for size, stride in _repeats(block[dim], within):
+            digit("element", size, dim, stride)
+        digit("warp", shares[dim], dim, part)
+    if (copies := warps // prod(shares)) > 1:
+        axes["warp"].append(Mode(copies, (0,) * rank))
+    return Layout(tuple(Axis(name, tuple(modes)) for name, modes in axes.items()), dims_of(rank))
+
+
+def _shares(units: Point, block: Sequence[int], warps: int) -> list[int]:
+    """Of how many warps each dimension has parts, none of which is smaller than a block."""
+    shares = [1] * len(units)
+    for prime in _primes(warps):
+
+        def parts(dim: int) -> int:
+            return units[dim] // (block[dim] * shares[dim])
+
+        dim = max(range(len(units)), key=parts)
+        if parts(dim) >= prime:
+            shares[dim] *= prime
+    return shares
+
+
+def _primes(number: int) -> list[int]:
+    """The prime factors, the largest first."""
+    found: list[int] = []
+    factor = 2
+    while number > 1:
+        while number % factor == 0:
+            found.append(factor)
+            number //= factor
+        factor += 1
+    return found[::-1]
+
+
+def _repeats(block: int, size: int) -> list[tuple[int, int]]:
+    """Digits, (size, stride), that repeat a block until it covers a dimension, and no more."""
+    if size <= block:
+        return []
+    most = -(-size // block)
+    count = next(c for c in range(most, size - block + 2) if (size - block) % (c - 1) == 0)
+    alone = [(count, (size - block) // (count - 1))]
+    if count == most:
+        return alone
+    half = size // 2
+    twice = [*_repeats(block, size - half), (2, half)]
+    return min(alone, twice, key=lambda digits: prod(n for n, _ in digits))

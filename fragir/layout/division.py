@@ -124,7 +124,7 @@ def _cut_axes(
         if tiler.rank != 1:
             raise LayoutError(f"The tiler {tiler} of axis {axis.name} has not one dimension.")
         try:
-            from fragir.layout.completion import complement
+            from fragir.layout.products import complement
 
             rest = complement(tiler, (axis.size,))
         except LayoutError as error:

@@ -46,10 +46,10 @@ from math import prod
 from fragir.errors import whole_number
 from fragir.layout.arguments import names as names_of
 from fragir.layout.arguments import takes
-from fragir.layout.condition import condition_for
 from fragir.layout.formula_reader import FormulaStatements, place_of, read
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Condition, LayoutError, Point
+from fragir.layout.parts import condition_for
 from fragir.layout.synthesis import LARGEST_FUNCTION, from_function
 
 MOST_TEXT = 20_000  # characters; the ISA's longest formula has some 700

@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from fragir.layout.formula_text import VARIABLES
 from fragir.layout.modes import LayoutError
 from fragir.layout.synthesis import LARGEST_FUNCTION
+from fragir.layout.text import VARIABLES
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree

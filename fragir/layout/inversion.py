@@ -12,18 +12,39 @@ row [8:(4,0) 2:(0,2)] col [2:(0,1) 4:(1,0)] dims (lane,element)
 A *right inverse* R needs every point of the tile to be held: L(R(p)) = p. Where an element is held
 several times it names the first copy. A *left inverse* needs every slot to hold something else:
 R(L(x)) = x. It is asked only for points that are held; where there are gaps it rounds down.
+
+Inverses as far as they go, and what two layouts of memory have in common.
+
+>>> from fragir.layout.layout import Layout
+>>> gap = Layout.parse("index [4:1 2:8]")
+>>> print(partial_right_inverse(gap))
+index [4:1]
+>>> copies = Layout.parse("lane [4:(0,0) 8:(1,0)] element [2:(0,1)]")
+>>> print(partial_left_inverse(copies))
+row [8:(4,0)] col [2:(0,1)] dims (lane,element)
+
+What both a row-major and a padded tile hold side by side is a row:
+
+>>> plain = Layout.parse("row [8:16] col [16:1]")
+>>> padded = Layout.parse("row [8:24] col [16:1]")
+>>> max_common_vector(plain, padded)
+16
+>>> print(max_common_layout(plain, padded))
+index [16:(0,1)]
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isqrt
 
 from fragir.layout.arguments import takes
+from fragir.layout.composition import compose
 from fragir.layout.digits import Digit, along, digits_of, unit
 from fragir.layout.exclusive import Bit
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, XorMode
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, binary_digits, coalesced
 
 
 @takes(Layout)
@@ -199,3 +220,169 @@ def _refuse_replication(layout: Layout, what: str) -> None:
         for mode in axis.modes:
             if mode.size > 1 and not any(mode.step):
                 raise LayoutError(f"{what}: mode {mode} of axis {axis.name} replicates.")
+
+
+@takes(Layout)
+def partial_right_inverse(layout: Layout) -> Layout:
+    """R with layout(R(p)) == p for the points of a box as large as the layout holds without gap.
+
+    Along each dimension the box goes as far as single digits reach point by point from zero (CuTe's
+    right_inverse, which ends where a gap begins). Raises LayoutError for an offset or predicate.
+    """
+    _refuse(layout)
+    if layout.kernel.is_linear:
+        return _partial_by_bits(layout)
+    names = layout.names
+    axes: list[Axis] = []
+    for dim, name in enumerate(layout.dims):
+        modes: list[Mode] = []
+        covered = 1
+        for stride, size, axis, place in sorted(_digits(layout, dim)):
+            if stride > covered:
+                break
+            if stride == covered:
+                modes.append(Mode(size, unit(names.index(axis), len(names), place)))
+                covered *= size
+        axes.append(Axis(name, coalesced(modes)))
+    return Layout(tuple(axes), names)
+
+
+def _digits(layout: Layout, dim: int) -> list[tuple[int, int, str, int]]:
+    """(stride, size, axis, place) of the digits that move along this dimension only."""
+    found: list[tuple[int, int, str, int]] = []
+    for axis in layout.axes:
+        place = 1
+        for mode in coalesced(axis.modes):
+            if not mode.xor and mode.stride[dim] and sum(map(bool, mode.stride)) == 1:
+                found.append((mode.stride[dim], mode.size, axis.name, place))
+            place *= mode.size
+    return found
+
+
+def _partial_by_bits(layout: Layout) -> Layout:
+    """All is linear over bits: solve for the points 1, 2, 4, ... of each dimension."""
+    span, bits = Subspace(), list[tuple[int, int]]()
+    for at, name in enumerate(layout.names):
+        for bit, column in enumerate(layout.kernel.packed_columns(name)):
+            span.add(column, 1 << len(bits))
+            bits.append((at, 1 << bit))
+    axes: list[Axis] = []
+    for dim, name in enumerate(layout.dims):
+        shift = (layout.rank - 1 - dim) * layout.kernel.width
+        modes: list[Mode] = []
+        for bit in range(layout.kernel.width):
+            found = span.solve(1 << shift + bit)
+            if found is None:
+                break
+            point = [0] * len(layout.names)
+            for number, (at, place) in enumerate(bits):
+                if found >> number & 1:
+                    point[at] |= place
+            modes.append(XorMode(2, tuple(point)))
+        axes.append(Axis(name, tuple(modes)))
+    return Layout(tuple(axes), layout.names).simplified()
+
+
+@takes(Layout)
+def partial_left_inverse(layout: Layout) -> Layout:
+    """R with R(layout(x)) == x for every slot whose replicated digits are zero.
+
+    Of slots that hold the same point, it names the one with the least coordinates. Raises
+    LayoutError for an offset or predicate, and where the rest has no left inverse (modes that
+    overlap, or strides that finer ones do not divide).
+    """
+    _refuse(layout)
+    seen = Subspace() if layout.kernel.is_linear else None
+    axes: list[Axis] = []
+    for axis in reversed(layout.axes):  # the last one's coordinates are the least of a slot's
+        modes: list[Mode] = []
+        for mode in coalesced(axis.modes):
+            pieces = list(binary_digits(mode)) if seen is not None else [mode]
+            for piece in pieces:
+                packed = _packed(piece.step, layout.kernel.width)
+                fresh = seen.add(packed) if seen is not None else bool(packed)
+                modes.append(piece if fresh else Mode(piece.size, (0,) * layout.rank))
+        axes.insert(0, Axis(axis.name, tuple(modes)))
+    return _with_gaps(left_inverse(_without_copies(axes, layout.dims)), axes, layout.names)
+
+
+def _packed(point: Point, width: int) -> int:
+    packed = 0
+    for x in point:
+        packed = packed << width | x
+    return packed
+
+
+def _without_copies(axes: list[Axis], dims: tuple[str, ...]) -> Layout:
+    return Layout(tuple(Axis(a.name, tuple(m for m in a.modes if any(m.step))) for a in axes), dims)
+
+
+def _with_gaps(inverse: Layout, axes: list[Axis], names: tuple[str, ...]) -> Layout:
+    """The inverse, its results put back to the places that the digits have among copies."""
+    outer: list[Axis] = []
+    for at, axis in enumerate(axes):
+        place = 1
+        modes: list[Mode] = []
+        for mode in axis.modes:
+            if any(mode.step):
+                modes.append(Mode(mode.size, unit(at, len(names), place)))
+            place *= mode.size
+        outer.append(Axis(axis.name, tuple(modes)))
+    return compose(Layout(tuple(outer), names), inverse)
+
+
+@takes(Layout, Layout)
+def max_common_layout(first: Layout, second: Layout) -> Layout:
+    """The slots that both layouts hold at 0, 1, 2, ..., as far as they agree.
+
+    Both go from the same axes to one dimension. The result goes from `index` to the axes.
+    """
+    _refuse(first)
+    _refuse(second)
+    if first.rank != 1 or second.rank != 1:
+        raise LayoutError("Vectors are looked for in layouts of one dimension, places in memory.")
+    if set(first.names) != set(second.names):
+        raise LayoutError(
+            f"The axes ({', '.join(first.names)}) and ({', '.join(second.names)}) differ."
+        )
+    back = partial_right_inverse(second)
+    kept: list[Mode] = []
+    covered = 1
+    for mode in back.axes[0].modes if back.axes else ():
+        part = _agreeing(first, mode, back.dims, covered)
+        if part > 1:
+            kept.append(mode.moving(part, mode.step))
+            covered *= part
+        if part < mode.size:
+            break
+    return Layout((Axis("index", coalesced(kept)),), back.dims)
+
+
+def _agreeing(layout: Layout, mode: Mode, names: tuple[str, ...], covered: int) -> int:
+    """How much of a digit of coordinates the layout holds at `covered` times its value."""
+    for size in _divisors(mode.size):
+        step = Layout((Axis("index", (mode.moving(size, mode.step),)),), names)
+        even = Layout((Axis("index", (Mode(size, (covered,)),)),), layout.dims)
+        try:
+            if compose(layout, step).equivalent(even):
+                return size
+        except LayoutError:
+            continue
+    return 1
+
+
+def _divisors(size: int) -> list[int]:
+    """Divisors above one, the largest first; of a large number those that have a small partner."""
+    small = [n for n in range(1, min(isqrt(size), 4096) + 1) if size % n == 0]
+    return sorted({*small, *(size // n for n in small)} - {1}, reverse=True)
+
+
+@takes(Layout, Layout)
+def max_common_vector(first: Layout, second: Layout) -> int:
+    """How many elements, from the first on, both layouts hold side by side in the same order."""
+    return max_common_layout(first, second).size("index")
+
+
+def _refuse(layout: Layout) -> None:
+    if layout.offset or layout.where:
+        raise LayoutError(f"A layout with an offset or predicate has no inverse layout: {layout}.")

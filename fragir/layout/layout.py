@@ -364,7 +364,7 @@ class Layout(Drawn):
 
         Raises LayoutError for an axis whose name means another axis in formulas (`i`).
         """
-        from fragir.layout.formula_text import formula_of
+        from fragir.layout.text import formula_of
 
         return formula_of(self.simplified().axes, self.dims, self.origin, self.where)
 

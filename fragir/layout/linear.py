@@ -37,11 +37,11 @@ from functools import cached_property
 from typing import cast
 
 from fragir.layout.arguments import takes
-from fragir.layout.bases import Bases, axes_of, bases_of, check_bases, dims_of
 from fragir.layout.display import Drawn
 from fragir.layout.f2 import Subspace, packed_bits, rank, unpacked_bits, xor
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesced
+from fragir.layout.text import Bases, axes_of, bases_of, check_bases, dims_of
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Overlap(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def overlaps(layout: Layout) -> tuple[Overlap, ...]:
-    """Where parts of a register layout overlap, as those of `fragir.layout.covering` do.
+    """Where parts of a register layout overlap, as those of `fragir.layout.distribution` do.
 
     None where that is no matter of a digit: of sums of different digits only.
     """

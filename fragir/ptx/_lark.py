@@ -1,6 +1,6 @@
 """The only place that touches Lark: its parser over `grammar.lark`, its terminals, its errors.
 
-Lark is loaded when a text has something that the shapes in `fragir.ptx.known` do not have.
+Lark is loaded when a text has something that the shapes in `fragir.ptx.word_classes` do not have.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from fragir.ptx.limits import LIMITS, Refused, Unexpected
+from fragir.ptx.rules import LIMITS, Refused, Unexpected
 
 if TYPE_CHECKING:
     from lark import Lark

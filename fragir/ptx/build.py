@@ -11,16 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from fragir.ptx import tree
-from fragir.ptx.constants import (
+from fragir.ptx.rules import (
+    MAX_DEPTH,
+    Refused,
     check_arguments,
     check_chain,
     check_constant,
+    check_directives,
     check_elements,
     check_initial,
     check_signed,
+    too_large,
 )
-from fragir.ptx.directives import check_directives
-from fragir.ptx.limits import MAX_DEPTH, Refused, too_large
 from fragir.ptx.tree import Name, Operand, Sink
 from fragir.ptx.visit import children as below
 from fragir.ptx.writer import PRECEDENCE

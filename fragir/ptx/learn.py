@@ -1,4 +1,4 @@
-"""Writes `known.txt`: the grammar's terminals, and the shapes that most PTX has.
+"""Writes `word_classes.txt`: the grammar's terminals, and the shapes that most PTX has.
 
     python -m fragir.ptx.learn
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from fragir.ptx import _lark, known
+from fragir.ptx import _lark, word_classes
 
 # start symbol -> pieces of text, one for each shape; blanks beside brackets and commas are all one
 PIECES: dict[str, tuple[str, ...]] = {
@@ -67,15 +67,15 @@ PIECES: dict[str, tuple[str, ...]] = {
 
 
 def known_text() -> str:
-    """The text of `known.txt`."""
+    """The text of `word_classes.txt`."""
     terminals = {name: _one_line(regexp) for name, regexp in _lark.grammar().terminals.items()}
-    known.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
+    word_classes.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
     from fragir.ptx.generalise import generalise
     from fragir.ptx.shapes import WordClasses
     from fragir.ptx.word_classes import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
 
     classes = WordClasses(Words(), Glue())
-    lines = [known.HEAD.rstrip(), "", "[terminals]"]
+    lines = [word_classes.HEAD.rstrip(), "", "[terminals]"]
     lines += [f"{name}\t{regexp}" for name, regexp in sorted(terminals.items())]
     for start, pieces in PIECES.items():
         split = (OPERAND_WORDS if start == "operands" else DIRECTIVE_WORDS).split
@@ -104,4 +104,4 @@ def _one_line(regexp: str) -> str:
 
 
 if __name__ == "__main__":
-    known.FILE.write_text(known_text(), "utf-8")
+    word_classes.FILE.write_text(known_text(), "utf-8")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from fragir.ptx import _lark
-from fragir.ptx.constants import check_elements
 from fragir.ptx.generalise import Builder
+from fragir.ptx.rules import check_elements
 from fragir.ptx.shapes import MAX_WORDS, Key, Shapes, WordClasses
 from fragir.ptx.tree import Vector
-from fragir.ptx.word_classes import BLANKS, OPERAND_WORDS, EndedGlue, glue_class
+from fragir.ptx.word_classes import BLANKS, DIRECTIVE_WORDS, OPERAND_WORDS, EndedGlue, glue_class
 
 # What makes a tuple of operands from parts, their offsets, and the index of the first part.
 Lister = Callable[[Sequence[str], Sequence[int], int], tuple[Any, ...]]
@@ -203,3 +204,29 @@ def _vector(elements: list[tuple[Builder, int]]) -> Builder:
         return Vector(made, o[i] + p[i].index("{"))
 
     return build
+
+
+# -- shape cache -----------------------------------------------------------------------------------
+# The shapes that this process knows: those that come with the package, and those of its texts.
+
+
+class Learnt(NamedTuple):
+    """The shapes, by start symbol of the grammar."""
+
+    operands: Operands
+    statement: Shapes
+    linked_declaration: Shapes
+    item: Shapes
+    parameter: Shapes
+    head_directives: Shapes
+
+
+@cache
+def learnt() -> Learnt:
+    return Learnt(Operands(), *(Shapes(start, DIRECTIVE_WORDS) for start in Learnt._fields[1:]))
+
+
+def forget(*, shipped: bool = False) -> None:
+    """Forget what was learnt from texts; with `shipped`, what came with the package too."""
+    for shapes in learnt():
+        shapes.forget(shipped)

@@ -16,8 +16,6 @@ from typing import Any, NoReturn, cast
 
 from fragir.errors import kind_of
 from fragir.ptx import _lark, tree
-from fragir.ptx.comments import Comments, place_comments, strip_comments
-from fragir.ptx.constants import check_initial
 from fragir.ptx.cutter import (
     AT,
     BANG,
@@ -37,15 +35,16 @@ from fragir.ptx.cutter import (
     SECTION_NAME,
     SPACE,
     SPACED,
+    Comments,
     bodies,
     cutter_for,
+    place_comments,
+    strip_comments,
 )
-from fragir.ptx.directives import check_directives
-from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
-from fragir.ptx.operands import OperandReader
+from fragir.ptx.operands import OperandReader, learnt
 from fragir.ptx.pointing import PtxSyntaxError as PtxSyntaxError
 from fragir.ptx.pointing import pointing_into
-from fragir.ptx.shape_cache import learnt
+from fragir.ptx.rules import LIMITS, MAX_DEPTH, Refused, Unexpected, check_directives, check_initial
 from fragir.ptx.shapes import WordClasses
 from fragir.ptx.tree import Module, Source
 from fragir.ptx.visit import transform

@@ -6,7 +6,7 @@ that differ in the words alone: every terminal of the grammar ends at a boundary
 the lexer cuts both at the same places and gives both the same terminals. The first piece of a shape
 is parsed by Lark; its tree becomes a Python function that builds the tree of the next piece from
 its words (`fragir.ptx.generalise`). What cannot be generalised that way (a token that is not one
-word) is left to Lark. Frequent shapes come with the package: `known.txt`.
+word) is left to Lark. Frequent shapes come with the package: `word_classes.txt`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from fragir.ptx import _lark, known
+from fragir.ptx import _lark, word_classes
 from fragir.ptx.generalise import Builder, NotRegular, builder_of, generalise
 from fragir.ptx.word_classes import UNKNOWN, Glue, Words
 
@@ -55,7 +55,7 @@ class Shapes:
         self.known.clear()
         self.once.clear()
         self.size = 0
-        self.shipped = {} if shipped else known.SHAPES[self.start]
+        self.shipped = {} if shipped else word_classes.SHAPES[self.start]
 
     def parse(self, text: str, begin: int, end: int, classes: WordClasses) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""

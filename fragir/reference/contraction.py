@@ -2,33 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from math import prod
+from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import ShapedType, TensorType
+from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.dialects.math import FmaOp
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from fragir.dialects.frag.reductions import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
+from fragir.dialects.linalg.shaped import SoftmaxOp
 from fragir.errors import FragirError
 from fragir.reference import elementwise
-from fragir.reference.bounded import Bounded, apart, bounded, rounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import FLOATS, INTEGERS, Array, half_spacing
-from fragir.reference.loops import body, extents_of, grid, maps_of, spread
+from fragir.reference.bounded import Bounded, apart, bounded, exactly, rounded
+from fragir.reference.formats import FLOATS, INTEGERS, Array, half_spacing, type_name
 from fragir.reference.memory import BoundedMemory
 from fragir.reference.reductions import in_any_order, one_by_one, total
 from fragir.reference.reductions import product as times
 from fragir.reference.run import Run
-from fragir.reference.several_outputs import by_loops, each_alone
 from fragir.reference.tensor_cores import Chain, chains, dot
+
+# -- loops -----------------------------------------------------------------------------------------
+# The loops of structured operations, as dimensions of arrays.
+
+_COORDINATES = "coordinates along loops"
+_KINDS: dict[AffineBinaryOpKind, Callable[[Any, Any], Any]] = {
+    AffineBinaryOpKind.Add: operator.add,
+    AffineBinaryOpKind.Mul: operator.mul,
+    AffineBinaryOpKind.Mod: operator.mod,
+    AffineBinaryOpKind.FloorDiv: lambda x, y: x // y,
+    AffineBinaryOpKind.CeilDiv: lambda x, y: -(-x // y),
+}
+
+
+def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
+    """The indexing maps, one an operand."""
+    return [attribute.data for attribute in op.get_indexing_maps()]
+
+
+def extents_of(run: Run, op: LinalgStructuredOperation) -> list[int]:
+    """How far each loop runs, as the shapes of operands say; 1 where none does."""
+    maps = maps_of(op)
+    extents = [1] * maps[0].num_dims
+    for map_, operand in zip(maps, op.operands, strict=True):
+        for expression, size in zip(map_.results, run[operand].value.shape, strict=True):
+            if isinstance(expression, AffineDimExpr):
+                extents[expression.position] = size
+    return extents
+
+
+def grid(extents: Sequence[int]) -> list[Any]:
+    """Where along each loop every place is: arrays with one dimension a loop, of its size."""
+    return list(np.ogrid[tuple(slice(size) for size in extents)])
+
+
+def spread(x: Bounded, map_: AffineMap, places: Sequence[Any]) -> Bounded:
+    """An operand at places along loops, with one dimension a loop where it depends on any."""
+    if not map_.results:
+        return x
+    index = np.broadcast_arrays(*(place_at(e, places) for e in map_.results))
+    for dim, (at, size) in enumerate(zip(index, x.value.shape, strict=True)):
+        if at.size and not 0 <= at.min() <= at.max() < size:
+            raise FragirError(
+                f"the loops go from {at.min()} to {at.max()} along dimension {dim} of an operand, "
+                f"which has {size}; sizes have to go with each other"
+            )
+    return Bounded(x.value[tuple(index)], x.bound[tuple(index)])
+
+
+def place_at(expression: AffineExpr, places: Sequence[Any]) -> Any:
+    """An affine expression of numbers for its dimensions."""
+    if isinstance(expression, AffineDimExpr):
+        return places[expression.position]
+    if isinstance(expression, AffineConstantExpr):
+        return np.asarray(expression.value)
+    if not isinstance(expression, AffineBinaryOpExpr):
+        raise FragirError(f"the reference does not know the place {expression}")
+    x, y = (place_at(part, places) for part in (expression.lhs, expression.rhs))
+    return _KINDS[expression.kind](x, y)
+
+
+def body(
+    run: Run,
+    op: LinalgStructuredOperation,
+    arguments: Sequence[Bounded],
+    places: Sequence[Any],
+    shape: Sequence[int],
+) -> list[Bounded]:
+    """What an operation's body gives at places along its loops."""
+    outer = run.kept.get(_COORDINATES)
+    run.kept[_COORDINATES] = places
+    try:
+        return run.region(op.body.block, arguments, shape)
+    finally:
+        run.kept[_COORDINATES] = outer
+
+
+def index(run: Run, op: IndexOp) -> None:
+    """Where along a loop an element is."""
+    run[op.result] = exactly(np.asarray(run.kept[_COORDINATES][op.dim.value.data], np.int64))
+
+
+# -- affine values ---------------------------------------------------------------------------------
+# The meaning of `affine.apply` and `affine.min`.
+
+
+def apply(run: Run, op: affine.ApplyOp | affine.MinOp) -> None:
+    """The least of the map's results: of one, that."""
+    map_ = op.map.data
+    values = [run[value].value for value in op.operands]
+    dims = [AffineExpr.dimension(at) for at in range(map_.num_dims)]
+    symbols = [AffineExpr.dimension(map_.num_dims + at) for at in range(map_.num_symbols)]
+    found = [place_at(e.replace_dims_and_symbols(dims, symbols), values) for e in map_.results]
+    run[op.results[0]] = exactly(reduce(np.minimum, found))
+
+
+# -- several outputs -------------------------------------------------------------------------------
+# Structured operations of which some outputs are reduced and others have all loops.
+
+Alone = Callable[[ops.GenericOp], list[Bounded]]
+
+
+def by_loops(op: LinalgStructuredOperation) -> list[list[int]]:
+    """The outputs that lie along the same loops."""
+    found: dict[frozenset[int], list[int]] = {}
+    for number, map_ in enumerate(maps_of(op)[len(op.inputs) :]):
+        found.setdefault(frozenset(map_.used_dims()), []).append(number)
+    return list(found.values())
+
+
+def each_alone(op: LinalgStructuredOperation, evaluate: Alone) -> list[Bounded]:
+    """Outputs along different loops: what computes one must not need what another holds by then."""
+    found: dict[int, Bounded] = {}
+    for numbers in by_loops(op):
+        alone = _alone(op, numbers)
+        try:
+            found.update(zip(numbers, evaluate(alone), strict=True))
+        finally:
+            alone.drop_all_references()
+    return [found[number] for number in range(len(op.outputs))]
+
+
+def _alone(op: LinalgStructuredOperation, numbers: Sequence[int]) -> ops.GenericOp:
+    """The operation with some of its outputs only, in no block."""
+    first, block = len(op.inputs), op.body.block
+    end = block.last_op
+    assert end is not None
+    needed = _needed([end.operands[number] for number in numbers], block)
+    maps, every = list(op.get_indexing_maps()), set(range(len(op.get_iterator_types())))
+    others = [
+        at
+        for at, value in enumerate(block.args)
+        if at >= first and at - first not in numbers and value in needed
+    ]
+    if any(maps[at].data.used_dims() != every for at in others):
+        raise FragirError(f"{op.name}: outputs along different loops depend on each other")
+    # an element that one turn alone writes is read as it was
+    held = [*range(first), *others, *(first + number for number in numbers)]
+    made = Block(arg_types=[block.args[at].type for at in held])
+    known: dict[SSAValue, SSAValue] = {
+        block.args[at]: argument for at, argument in zip(held, made.args, strict=True)
+    }
+    for inner in block.ops:
+        if inner is not end and any(result in needed for result in inner.results):
+            made.add_op(inner.clone(known))
+    made.add_op(ops.YieldOp(*(known.get(end.operands[n], end.operands[n]) for n in numbers)))
+    outputs = [op.outputs[number] for number in numbers]
+    return ops.GenericOp(
+        [op.operands[at] for at in held[: -len(numbers)]],
+        outputs,
+        Region(made),
+        [maps[at] for at in held],
+        list(op.get_iterator_types()),
+        [output.type for output in outputs],
+    )
+
+
+def _needed(values: Sequence[SSAValue], block: Block) -> set[SSAValue]:
+    """Those of a block that values are computed from."""
+    left, found = list(values), set[SSAValue]()
+    while left:
+        value = left.pop()
+        inside = value.owner is block or getattr(value.owner, "parent", None) is block
+        if inside and value not in found:
+            found.add(value)
+            if not isinstance(value.owner, Block):
+                left += [x for inner in value.owner.walk() for x in inner.operands]
+    return found
 
 
 @MEANINGS.attach(LinalgStructuredOperation)
@@ -321,3 +498,27 @@ def _either_start(
 def either(x: Bounded, y: Bounded) -> Bounded:
     """One of two results, nobody knows which."""
     return bounded(x.value, np.maximum(x.bound, y.bound + apart(x.value, y.value)))
+
+
+# -- softmax ---------------------------------------------------------------------------------------
+# The meaning of `linalg.softmax`.
+
+
+def softmax(run: Run, op: SoftmaxOp) -> None:
+    """exp(x - max(x)), divided by its sum."""
+    along, source = op.dimension.value.data, run[op.input]
+    x = Bounded(np.moveaxis(source.value, along, 0), np.moveaxis(source.bound, along, 0))
+    found = x
+    if x.value.size:
+        form = FLOATS[type_name(op.input.type)]
+        binary = elementwise.BINARY
+        most = one_by_one(x, "max", form.name)
+        powers = elementwise.APPROXIMATED["math.exp"](binary["arith.subf"](x, most, form), form)
+        found = binary["arith.divf"](powers, total(powers, form), form)
+    result = Bounded(np.moveaxis(found.value, 0, along), np.moveaxis(found.bound, 0, along))
+    if isinstance(op.output.type, TensorType):
+        run[op.result[0]] = result
+        return
+    home = run.values[op.output]
+    assert isinstance(home, BoundedMemory)
+    home.write(result)

@@ -10,16 +10,22 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from fragir.dialects.interfaces import accesses_of
+from fragir.dialects.interfaces import MEANINGS, accesses_of
 from fragir.errors import FragirError, kind_of
-from fragir.reference import accesses as accesses  # of operations of xDSL
-from fragir.reference import meanings as meanings  # of all operations but foreign ones
+from fragir.reference import contraction as contraction
+from fragir.reference import scalars as scalars
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.buffers import places_of
-from fragir.reference.element_types import PREDICATE, type_name
-from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
+from fragir.reference.formats import FLOATS, INTEGERS, PREDICATE, decode, round_to, type_name
 from fragir.reference.memory import BoundedMemory, memory_of
 from fragir.reference.run import Note, Run, Value
+
+# -- meanings --------------------------------------------------------------------------------------
+# What operations mean: the rows of `fragir.dialects.catalogue` name functions of this room.
+#
+# Those of arith, math and structured linalg are attached, whole dialects at once.
+
+MEANINGS.found_in("fragir.reference")
 
 
 def evaluate(
@@ -96,7 +102,7 @@ def outputs(function: func.FuncOp) -> list[int]:
 
 def _written(op: Operation) -> Sequence[SSAValue]:
     if op.name == "frag.launch":
-        from fragir.reference.calls import kernel_of  # few programs need it
+        from fragir.reference.control import kernel_of  # few programs need it
 
         return [op.operands[number] for number in outputs(kernel_of(op))]
     if isinstance(op, func.CallOp):

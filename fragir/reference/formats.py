@@ -16,7 +16,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Attribute
 
+from fragir.dialects import frag
+from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
 
 Array = npt.NDArray[Any]
@@ -261,3 +265,19 @@ def encode(values: Array, name: str) -> Array:
     code = np.where(np.isnan(rounded), largest, np.minimum(code, largest))
     code = code | np.where(np.signbit(rounded), len(positive), 0)
     return _packed(code, PER_BYTE[name]) if name in PER_BYTE else code.astype(kind)
+
+
+# -- element types ---------------------------------------------------------------------------------
+# What the reference calls the types of elements: their PTX names.
+
+PREDICATE = "pred"
+
+
+def type_name(type_: Attribute) -> str:
+    """The PTX name of a scalar's or tile's element type; FragirError for others."""
+    if isinstance(type_, frag.TileType | ShapedType):
+        type_ = getattr(type_, "element_type")
+    try:
+        return element_name(type_)
+    except KeyError:
+        raise FragirError(f"the reference does not know the type {type_}") from None

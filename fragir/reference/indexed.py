@@ -12,8 +12,15 @@ from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed
 from fragir.errors import FragirError
 from fragir.reference.bounded import UNIT, Bounded, bounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
+from fragir.reference.formats import (
+    FLOATS,
+    INTEGERS,
+    Array,
+    FloatFormat,
+    Floats,
+    overflow,
+    type_name,
+)
 from fragir.reference.memory import BoundedMemory, Window, unwritten
 from fragir.reference.reductions import half_unit, lowest_bits
 from fragir.reference.run import Run

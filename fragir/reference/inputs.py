@@ -10,8 +10,17 @@ import numpy as np
 from xdsl.dialects import func
 
 from fragir.errors import FragirError
-from fragir.reference.element_types import PREDICATE, type_name
-from fragir.reference.formats import FLOATS, INTEGERS, PER_BYTE, Array, decode, encode, storage
+from fragir.reference.formats import (
+    FLOATS,
+    INTEGERS,
+    PER_BYTE,
+    PREDICATE,
+    Array,
+    decode,
+    encode,
+    storage,
+    type_name,
+)
 from fragir.reference.roles import counters, dimension_names, factors, metadata, shape_of
 
 Kind = Literal["normal", "onehot", "integers", "zeros", "positive", "sorted", "permutation", "spd"]

@@ -27,8 +27,16 @@ from fragir.dialects.frag.scan import most_roundings_of_scan
 from fragir.dialects.frag.types import tile_of
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import UNIT, Bounded, any_order, apart, bounded, exactly
-from fragir.reference.element_types import PREDICATE, type_name
-from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
+from fragir.reference.formats import (
+    FLOATS,
+    INTEGERS,
+    PREDICATE,
+    Array,
+    FloatFormat,
+    Floats,
+    overflow,
+    type_name,
+)
 from fragir.reference.run import Run
 
 

@@ -20,7 +20,6 @@ from fragir.dialects.interfaces import (
     dimensions_of,
     root_of,
 )
-from fragir.reference import accesses as accesses  # of operations of xDSL
 
 
 def dimension_names(function: func.FuncOp) -> tuple[list[Names], list[Names]]:

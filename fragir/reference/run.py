@@ -22,14 +22,13 @@ from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from fragir.diagnostics import located, unexpected
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS, MEANINGS, accesses_of
 from fragir.errors import FragirError, pass_on
+from fragir.mlir.diagnostics import located, unexpected
 from fragir.plugins import package_of
 from fragir.reference.bounded import Bounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import INTEGERS
+from fragir.reference.formats import INTEGERS, type_name
 from fragir.reference.memory import BoundedMemory, unwritten
 
 

@@ -12,17 +12,18 @@ from xdsl.ir import Operation
 
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
-from fragir.reference import elementwise, fast, integers
+from fragir.reference import elementwise, integers
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import (
     FLOATS,
     INTEGERS,
+    PREDICATE,
     Integers,
     decode,
     encode,
     round_to,
     storage,
+    type_name,
 )
 from fragir.reference.run import Run
 
@@ -90,7 +91,11 @@ def _scalar(run: Run, op: Operation) -> Bounded:
     if len(op.results) == 1 and (name in _CASTS or name.startswith(("arith.", "math."))):
         result = type_name(op.results[0].type)
         flags = frozenset(f.value for f in getattr(op.properties.get("fastmath"), "data", ()))
-        if flags and result in FLOATS and (found := fast.apply(name, flags, operands, result)):
+        if (
+            flags
+            and result in FLOATS
+            and (found := elementwise.apply(name, flags, operands, result))
+        ):
             return found
         if name in elementwise.UNARY and result in FLOATS:
             return elementwise.UNARY[name](operands[0], FLOATS[result])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fragir import isa
-from fragir.isa.elements import FLOAT8_6_4
+from fragir.isa.model import FLOAT8_6_4
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import fragment_name, mnk
 from fragir.isa.targets import number

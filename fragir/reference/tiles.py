@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.dialects import cf
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag.generated import PHILOX, WORDS
 from fragir.dialects.frag.memory_layout import last_two_turned
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import INTEGERS
+from fragir.reference.formats import INTEGERS, Array, type_name
 from fragir.reference.memory import load, load_broadcast, store
 from fragir.reference.run import Run, anything
 from fragir.reference.scalars import cast
@@ -144,7 +146,7 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
         return scaled_sum(op, scales, x, y, multiply, parts, added_to)
 
     if grouped:
-        from fragir.reference.row_groups import grouped_product  # few products have groups
+        from fragir.reference.grids import grouped_product  # few products have groups
 
         def of_rows(x: Bounded, y: Bounded, group: int, rows: slice) -> Bounded:
             return scaled(x, y, group, rows) if op.is_scaled else multiply(x, y)
@@ -182,3 +184,114 @@ def nothing(run: Run, op: Operation) -> None:
 def block_id(run: Run, op: frag.BlockIdOp) -> None:
     place = "xyz".index(op.dimension.data.value)
     run[op.result] = exactly(np.int64(run.block_id[place]))
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+# The meaning of operations that count elements otherwise: those of numpy, and exact.
+
+
+def _counted(
+    run: Run, result: SSAValue, source: SSAValue, function: Callable[[Array], Array]
+) -> None:
+    """A result's values and bounds, which are the source's."""
+    x = run[source]
+    run[result] = Bounded(function(x.value), function(x.bound))
+
+
+def _together(
+    run: Run,
+    result: SSAValue,
+    sources: tuple[SSAValue, SSAValue],
+    function: Callable[[list[Any]], Array],
+) -> None:
+    """The same of two sources."""
+    first, second = (run[source] for source in sources)
+    value = function([first.value, second.value])
+    run[result] = Bounded(value, function([first.bound, second.bound]))
+
+
+def transpose(run: Run, op: frag.TransposeOp) -> None:
+    _counted(run, op.result, op.source, lambda x: np.transpose(x, op.order))
+
+
+def reshape(run: Run, op: frag.ReshapeOp) -> None:
+    shape = op.result.type.shape
+    _counted(run, op.result, op.source, lambda x: np.reshape(x, shape))
+
+
+def slice_(run: Run, op: frag.SliceTileOp) -> None:
+    parts = tuple(slice(c.start, c.start + c.length * c.step, c.step) for c in op.cutouts)
+    _counted(run, op.result, op.source, lambda x: x[parts])
+
+
+def concat(run: Run, op: frag.ConcatenateOp) -> None:
+    dim = op.along
+    _together(run, op.result, (op.first, op.second), lambda parts: np.concatenate(parts, dim))
+
+
+def split(run: Run, op: frag.SplitOp) -> None:
+    _counted(run, op.first, op.source, lambda x: x[..., 0])
+    _counted(run, op.second, op.source, lambda x: x[..., 1])
+
+
+def join(run: Run, op: frag.JoinOp) -> None:
+    _together(run, op.result, (op.first, op.second), lambda parts: np.stack(parts, -1))
+
+
+# -- random ----------------------------------------------------------------------------------------
+# The meaning of random bits: Philox 4x32-10, exact.
+
+_LOW = (1 << 32) - 1
+
+
+def random(run: Run, op: frag.RandomOp) -> None:
+    seed, words = run[op.seed], [run[word] for word in op.words()]
+    bits = philox([word.value for word in words], int(seed.value))
+    uncertain = sum((word.bound for word in words), np.full(op.first.type.shape, seed.bound))
+    bound = np.where(uncertain > 0, np.inf, 0.0)
+    for result, word in zip(op.results, bits, strict=True):
+        run[result] = Bounded(INTEGERS["s32"].wrapped(word.astype(np.int64)), bound)
+
+
+def philox(counter: list[Array], seed: int) -> list[Array]:
+    """The four words of a counter's bits, as uint64; words of the counter left out are zero.
+
+    Section 3.4 of the paper that `fragir.dialects.frag.generated` names.
+    """
+    low = np.uint64(_LOW)
+    c = [np.asarray(word).astype(np.int64).view(np.uint64) & low for word in counter]
+    c += [np.zeros_like(c[0])] * (WORDS - len(c))
+    key = [seed & _LOW, seed >> 32 & _LOW]
+    for _ in range(PHILOX.rounds):
+        products = [c[at] * np.uint64(factor) for at, factor in zip((0, 2), PHILOX.factors)]
+        (high0, low0), (high2, low2) = ((p >> np.uint64(32), p & low) for p in products)
+        c = [high2 ^ c[1] ^ np.uint64(key[0]), low2, high0 ^ c[3] ^ np.uint64(key[1]), low0]
+        key = [(k + step) & _LOW for k, step in zip(key, PHILOX.steps, strict=True)]
+    return c
+
+
+# -- reporting -------------------------------------------------------------------------------------
+# The meaning of print and assert: nothing is printed, and what fails for certain is an error.
+
+
+def print_(run: Run, op: frag.PrintOp) -> None:
+    """Memory and tiles stay as they are."""
+
+
+def assert_(run: Run, op: frag.AssertOp) -> None:
+    """A condition that may go either way is left to the runs."""
+    _hold(run[op.condition], op.text.data, f" in block ({', '.join(map(str, run.block_id))})")
+
+
+def assert_element(run: Run, op: cf.AssertOp) -> None:
+    """The same of the elements of a structured operation."""
+    _hold(run[op.arg], op.msg.data)
+
+
+def _hold(x: Bounded, text: str, where: str = "") -> None:
+    failing = np.argwhere(~x.value.astype(bool) & (x.bound == 0))
+    if not len(failing):
+        return
+    place = f" at [{', '.join(map(str, failing[0]))}]" if x.value.ndim else ""
+    others = f" (and at {len(failing) - 1} more)" if len(failing) > 1 else ""
+    raise FragirError(f"{text}: this does not hold{place}{where}{others}")

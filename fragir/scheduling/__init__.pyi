@@ -19,5 +19,5 @@ from .devices import device_named as device_named
 from .explanation import described as described
 from .l2 import Traffic as Traffic
 from .l2 import best_group as best_group
+from .l2 import tile_order as tile_order
 from .l2 import traffic as traffic
-from .orders import tile_order as tile_order

@@ -7,7 +7,7 @@ from itertools import product
 from math import ceil
 from typing import NamedTuple
 
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has

@@ -12,7 +12,7 @@ from functools import cache
 from math import ceil, gcd
 from typing import NamedTuple
 
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 from fragir.scheduling.candidates import Configuration, GemmProblem
 from fragir.scheduling.devices import Device
 from fragir.scheduling.l2 import USABLE, Traffic, traffic

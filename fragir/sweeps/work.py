@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fragir.sweeps import catalogue
+from fragir.sweeps.attempt import OverTime, limited
 from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Result, Task
 from fragir.sweeps.faults import described
-from fragir.sweeps.limits import OverTime, limited
 
 #: A task that its time limit could not stop ends with its process after so much longer.
 GRACE = 5.0

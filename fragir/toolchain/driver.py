@@ -20,12 +20,72 @@ from fragir.errors import FragirError, pass_on
 from fragir.ptx import machines
 from fragir.toolchain.arguments import size_of
 from fragir.toolchain.gpu_arguments import INSTALL, Buffers, as_array, value_of
-from fragir.toolchain.launch_config import Extent, full_extent, launch_config, stream_handle
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+# -- launch config ---------------------------------------------------------------------------------
+# How a launch is told to the driver: blocks, threads, clusters, the stream.
+
+Extent = tuple[int, ...]
+
+
+def launch_config(
+    cuda: Any,
+    grid: Extent,
+    block: Extent,
+    cluster: Extent,
+    shared: int,
+    stream: int,
+    cooperative: bool,
+) -> Any:
+    """A `CUlaunchConfig` of blocks, threads and blocks of a cluster."""
+    config = cuda.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes = shared
+    config.hStream = stream
+    attributes: list[Any] = []
+    names = cuda.CUlaunchAttributeID
+    if cluster != (1, 1, 1):
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        dimension = attribute.value.clusterDim
+        dimension.x, dimension.y, dimension.z = cluster
+        attributes.append(attribute)
+    if cooperative:
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if attributes:
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
+    return config
+
+
+def full_extent(extent: Extent) -> Extent:
+    """An extent in all three dimensions."""
+    full = (*extent, 1, 1, 1)[:3]
+    if not 1 <= len(extent) <= 3 or min(full) < 1:
+        raise FragirError(f"{extent} is no size of a grid, a block or a cluster")
+    return full
+
+
+def stream_handle(stream: object) -> int:
+    """The handle of a stream; 0 is the default stream."""
+    if stream is None:
+        return 0
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        version_and_handle: Any = protocol() if callable(protocol) else protocol
+        return int(version_and_handle[1])
+    if isinstance(stream, int):
+        return stream
+    raise FragirError(f"a {type(stream).__name__} is no CUDA stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +182,7 @@ def launch(
     _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
     buffers = Buffers(cuda, handle, _do)
     try:
-        from fragir.emulator.launch.parameters import arrays_of
+        from fragir.emulator.launch.arguments import arrays_of
 
         places = [f"argument {index}" for index in range(len(arguments))]
         buffers.take(pair for a, place in zip(arguments, places) for pair in arrays_of(a, place))

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fragir.errors import FragirError, shortened
-from fragir.ptx.comments import strip_comments
-from fragir.ptx.limits import Refused
+from fragir.ptx.cutter import strip_comments
 from fragir.ptx.machines import declared
+from fragir.ptx.rules import Refused
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
-from fragir.toolchain.resources import EntryInfo as EntryInfo
+from fragir.toolchain.verdicts import EntryInfo as EntryInfo
 from fragir.toolchain.verdicts import ScheduleVerdict, verdict_of, verdicts
 
 _ONLY_PTXAS_12 = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72")

@@ -376,3 +376,27 @@ def missed(counts: Counter[str], needs: Iterable[str]) -> list[str]:
         if not {"=": has == number, ">=": has >= number, "<=": has <= number}[match[2]]:
             said.append(f"{match[1]} {match[2]} {number} is wanted, there are {has}")
     return said
+
+
+# -- spills ----------------------------------------------------------------------------------------
+# Where values are spilled: the line of PTX whose code has most of the loads and stores.
+
+
+def most_spilled(ptx: str, target: str, function: str) -> int | None:
+    """The line (1-based) of the PTX with the most accesses to local memory in its machine code.
+
+    None where nvdisasm is missing, or the accesses are of no line. Takes another run of ptxas.
+    """
+    from fragir.toolchain.ptxas import with_lines
+    from fragir.toolchain.sass import disassemble
+
+    try:
+        sass = disassemble(with_lines(ptx, target), lines=True)
+    except FragirError:
+        return None
+    lines = Counter(
+        one.line
+        for one in instructions(sass).get(function, ())
+        if one.opcode in ("LDL", "STL") and one.line is not None
+    )
+    return lines.most_common(1)[0][0] if lines else None

@@ -12,7 +12,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fragir.toolchain.resources import EntryInfo
+# -- resources -------------------------------------------------------------------------------------
+# What a kernel takes of a machine.
+
+
+@dataclass(frozen=True, slots=True)
+class EntryInfo:
+    """What one kernel takes, as ptxas reports it: registers a thread, the rest in bytes."""
+
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+    """Static shared memory; what is given at launch is not known here."""
+    stack: int
+    barriers: int
+
 
 Kind = Literal["serialized", "injected-wait", "injected-fence", "setmaxnreg", "spill"]
 

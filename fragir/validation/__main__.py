@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from fragir.errors import FragirError
-from fragir.validation.answers import ask
 from fragir.validation.probes import emulator_runner, gpu_runner, gpu_target
+from fragir.validation.questions import ask
 
 
 def main() -> int:

@@ -18,12 +18,11 @@ import numpy as np
 from fragir.errors import FragirError
 from fragir.isa import Instruction, Operand
 from fragir.isa.canonical import canonical
-from fragir.isa.elements import BITS
 from fragir.isa.emit import emit_ptx, parameters
+from fragir.isa.model import BITS
 from fragir.isa.query import View
 from fragir.validation import products
-from fragir.validation.codes import Codes, Ints, Words, encode, pack, unpack
-from fragir.validation.products import Matrices
+from fragir.validation.products import Codes, Ints, Matrices, Words, encode, pack, unpack
 
 # Runs a kernel: PTX, target, blocks, threads a block, arguments, which are written in place.
 Runner = Callable[[str, str, int, int, Sequence[Words]], None]

@@ -9,17 +9,18 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
-from fragir.diagnostics import fail
-from fragir.dialects.constants import constant_of
-from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.shorthands import constant_of
+from fragir.mlir.diagnostics import fail
 from fragir.passes.bufferizing.parts import VIEWS, TensorParts, in_place
 from fragir.passes.bufferizing.results import Results
-from fragir.passes.bufferizing.tenants import read_elsewhere, reads_output
 from fragir.passes.bufferizing.tensor_memory import (
     TensorMemory,
     is_any_tensor,
     is_tensor,
     name_of,
+    read_elsewhere,
+    reads_output,
 )
 from fragir.passes.structured.memory import erase_dead, owners, root_of
 

@@ -8,11 +8,10 @@ from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue, Use
 
-from fragir.diagnostics import fail
-from fragir.dialects.memory_types import collapsed_type, expanded_type, part_type
-from fragir.dialects.narrow import memref_type
-from fragir.dialects.slices import kept_dims, mixed
+from fragir.dialects.memory_types import collapsed_type, expanded_type, kept_dims, mixed, part_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import fail
 from fragir.passes.bufferizing.tensor_memory import Size, TensorMemory, is_tensor
 from fragir.passes.structured.memory import root_of
 

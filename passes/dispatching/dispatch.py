@@ -16,9 +16,8 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
-from fragir.dialects.constants import constant_of, index_constant
 from fragir.dialects.frag.kernels import HOST
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.shorthands import constant_of, index_constant, is_memref
 from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one, units_of
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
 from fragir.passes.structured.bodies import KernelProblem

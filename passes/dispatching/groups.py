@@ -19,12 +19,11 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fragir.dialects.linalg.hidden_body import maps_of
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.shorthands import is_memref
 from fragir.passes.structured.bodies import KernelProblem, has_product
-from fragir.passes.structured.memory import root_of
+from fragir.passes.structured.memory import NoPlaceError, is_part, places_through, root_of
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.reshapes import NoPlaceError, is_part, places_through
 from fragir.passes.structured.writing import WrittenKernel, is_computed
 
 Writer = Callable[[Sequence[Operation]], WrittenKernel | KernelProblem]

@@ -26,9 +26,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.memory_types import collapsed_type
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.bufferizing.parts import Size, collapse, expansion
 from fragir.passes.normalizing.building import index_in
 from fragir.passes.settling import rounds

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import gcd
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.shorthands import is_vector
+from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_ldmatrix, has_stmatrix
 from fragir.passes.lowering.memory import ACCESS_BITS, alignment, inside
@@ -46,7 +48,6 @@ class TileAccess(TilePlaces):
             return []
         if contiguous is None or self.layout.where or self.layout.exclusive:
             return []
-        from fragir.passes.lowering.neighbours import neighbours  # few programs need it
 
         known = alignment(self.ar, self.memory, self.places[0], self.masked)
         most = gcd(ACCESS_BITS // self.memory.bits, known)
@@ -64,12 +65,10 @@ class TileAccess(TilePlaces):
         matrices = has_ldmatrix(self.target)
         loaded = MatrixAccess(self).load() if matrices else None
         if loaded is None and self.memory.bits == 8 and self.memory.layout is not None:
-            from fragir.passes.lowering.byte_matrices import ByteMatrices  # few programs need it
+            from fragir.passes.lowering.matrix import ByteMatrices  # few programs need it
 
             loaded = ByteMatrices(self).load() if matrices else None
             if loaded is None:
-                from fragir.passes.lowering.byte_pairs import BytePairs
-
                 pairs = BytePairs(self)
                 loaded = pairs.load() if pairs.fit else None
         if loaded is not None:
@@ -131,8 +130,6 @@ class TileAccess(TilePlaces):
         if has_stmatrix(self.target) and MatrixAccess(self).store(fragments):
             return
         if self.memory.bits == 8 and self.memory.layout is not None:
-            from fragir.passes.lowering.byte_pairs import BytePairs  # few programs need it
-
             pairs = BytePairs(self)
             if pairs.fit:
                 pairs.store(fragments)
@@ -190,3 +187,106 @@ def split(ar: Arithmetic, vector: SSAValue, width: int) -> list[SSAValue]:
         ar.insert(ptx.SliceOp(vector, first, ptx.vector_type(element, width))).result
         for first in range(0, total, width)
     ]
+
+
+# -- byte pairs ------------------------------------------------------------------------------------
+# Tiles of bytes in shared memory whose lanes have two neighbours, as accumulators do.
+#
+# A register has four bytes, two pairs at two places: each pair is one access of 16 bits. The low
+# pair
+# is stored as it stands, the high one is shifted down; loaded pairs become a register by `prmt`.
+
+PER = 4  # bytes of a register
+PAIR = ptx.vector_type(IntegerType(8), 2)
+BOTH = 0x5410
+"""prmt: the low halves of two registers."""
+
+
+class BytePairs:
+    """Two accesses for every register of a tile of bytes."""
+
+    def __init__(self, access: TilePlaces):
+        self._access, self._ar = access, access.ar
+
+    @property
+    def fit(self) -> bool:
+        """Whether lanes have pairs of bytes that lie side by side, and no more of them."""
+        access = self._access
+        return (
+            access.memory.layout is not None
+            and not access.masked
+            and not access.layout.where
+            and access.chunk % PER == 0
+            and access.lie_together(2)
+            and not access.lie_together(4)
+        )
+
+    def store(self, fragments: Sequence[SSAValue]) -> None:
+        """Writes the tile, one vector a chunk."""
+        access, ar = self._access, self._ar
+        for number, fragment in enumerate(fragments):
+            count = access.chunk // PER
+            low = ar.insert(ptx.BitcastOp(fragment, ptx.vector_type(i32, count))).result
+            half = ar.splat(self._sixteen(), count)
+            high = ar.insert(arith.ShRUIOp(low, half)).result
+            pairs = [ar.insert(ptx.UnpackOp(words)).scalars for words in (low, high)]
+            for word in range(count):
+                for place, words in enumerate(pairs):
+                    part = ar.insert(ptx.BitcastOp(words[word], PAIR)).result
+                    at = access.address(number * access.chunk + word * PER + 2 * place)
+                    ar.insert(ptx.StoreOp(part, *at))
+
+    def load(self) -> list[SSAValue]:
+        """The tile as one vector a chunk."""
+        access, ar = self._access, self._ar
+        type_ = ptx.vector_type(access.memory.element, access.chunk)
+        chunks: list[SSAValue] = []
+        for first in range(0, access.count, access.chunk):
+            low, high = self._words(first), self._words(first + 2)
+            words = ar.insert(ptx.PermuteOp(low, high, ar.constant(BOTH))).result
+            chunks.append(ar.insert(ptx.BitcastOp(words, type_)).result)
+        return chunks
+
+    def _words(self, first: int) -> SSAValue:
+        """Every second pair of a chunk from an element on, each in a register."""
+        access, ar = self._access, self._ar
+        words: list[SSAValue] = []
+        for element in range(first, first + access.chunk, PER):
+            pointer, offset = access.address(element)
+            loaded = ar.insert(ptx.LoadOp(pointer, offset, PAIR)).value
+            words.append(ar.insert(ptx.BitcastOp(loaded, i32)).result)
+        return ar.insert(ptx.PackOp(words)).result
+
+    def _sixteen(self) -> SSAValue:
+        attribute = IntegerAttr(16, i32)
+        key = ("constant", attribute)
+        return self._ar.pure(key, (), lambda: arith.ConstantOp(attribute))
+
+
+# -- neighbours ------------------------------------------------------------------------------------
+# Which elements of a lane lie side by side in memory, wherever its fragments have them.
+
+
+def neighbours(constants: Sequence[Point], along: int, least: int, most: int) -> list[list[int]]:
+    """Elements in groups of as many as lie side by side along a dimension of memory.
+
+    Groups have up to `most` elements, a power of two, and begin at multiples of their size; they
+    come in the order of their first elements. Empty where they would have `least` at most.
+
+    >>> neighbours([(0, 0), (0, 2), (0, 1), (0, 3)], 1, 1, 4)
+    [[0, 2, 1, 3]]
+    """
+    while most > least:
+        groups: dict[Point, list[int]] = {}
+        for element, place in enumerate(constants):
+            begin = (*place[:along], place[along] - place[along] % most, *place[along + 1 :])
+            groups.setdefault(begin, []).append(element)
+        for group in groups.values():
+            group.sort(key=lambda element: constants[element][along])
+        if all(
+            [constants[e][along] % most for e in group] == list(range(most))
+            for group in groups.values()
+        ):
+            return list(groups.values())
+        most //= 2
+    return []

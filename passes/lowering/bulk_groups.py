@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple, TypeGuard
 
+from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i64
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.kernels import role_of
+from fragir.dialects.frag.kernels import cluster_of, role_of
 from fragir.dialects.frag.tensor_copies import APART
 from fragir.dialects.interfaces import accesses_of, root_of
+from fragir.dialects.ptx.tensor_maps import CLUSTER, WHOLE_CLUSTERS
+from fragir.mlir.diagnostics import fail
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.tensor_copies import is_of_ring, run_of
@@ -203,3 +206,26 @@ def plan(lanes: Lanes, function: Operation) -> None:
         state.ar.insert(ptx.SyncOp("cp.async.bulk.wait_group", 0))
 
     state.at_end.append(wait_for_all)
+
+
+# -- clusters --------------------------------------------------------------------------------------
+# What is arranged for a function before it is lowered: its cluster, and waits for its copies.
+
+
+def begin(lanes: Lanes, function: FuncOp) -> None:
+    """Takes down the cluster of a function, and plans what waits for its copies by TMA."""
+    state = lanes.state
+    state.cluster = cluster_of(function)
+    if state.cluster != (1, 1, 1):
+        state.attributes[CLUSTER] = DenseArrayBase.from_list(i64, state.cluster)
+        if all(_is_masked(op) for op in function.walk()):
+            state.attributes[WHOLE_CLUSTERS] = UnitAttr()
+    plan(lanes, function)
+
+
+def _is_masked(op: Operation) -> bool:
+    """Whether an operation touches nothing outside of global memory wherever its block stands."""
+    accesses = accesses_of(op)
+    if accesses is None or "masked" in op.properties or "tma" in op.properties:
+        return op.name not in ("frag.lanes", "frag.pointer")
+    return all(frag.is_shared(memory.type) for memory in (*accesses.reads(), *accesses.writes()))

@@ -11,8 +11,8 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.dialects.ptx.counts import COUNTS
-from fragir.passes.lowering.distances import Distance, Stride
+from fragir.dialects.ptx.tensor_maps import COUNTS
+from fragir.passes.lowering.arithmetic import Distance, Stride
 from fragir.passes.lowering.state import LoweringState
 
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from fragir.dialects.constants import constant_of
+from fragir.dialects.shorthands import constant_of
 from fragir.passes.settling import rounds
 
 StateT = TypeVar("StateT")

@@ -18,13 +18,11 @@ from fragir.dialects import frag, ptx
 from fragir.errors import FragirError
 from fragir.layout import Layout, LayoutError
 from fragir.layout.distribution import handed_out
-from fragir.layout.modes import WARP
+from fragir.layout.modes import WARP, Axis
 from fragir.passes.lowering.access import TileAccess
-from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.distances import Stride
+from fragir.passes.lowering.arithmetic import Arithmetic, Stride, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import LaneMemory
-from fragir.passes.lowering.strides import divisor, low, quotient
+from fragir.passes.lowering.memory import LaneMemory, divisor, low, quotient
 
 # What stands for so many bits of several elements; nothing is computed with them.
 _NATURAL: tuple[int, ...] = ()  # the order in which memory has them
@@ -144,7 +142,6 @@ def _held(tile: frag.TileType, dim: int, per: int) -> tuple[Layout, tuple[int, .
     count = layout.size("element")
     if per != 2 or tile.chunk != count or count % per or _starts_along(layout, dim, per):
         return layout, _NATURAL
-    from fragir.passes.lowering.nibble_order import in_memory_order  # few programs need it
 
     found = in_memory_order(layout, dim)
     if found is None or not _starts_along(found[0], dim, per):
@@ -250,3 +247,47 @@ def _whole(ar: Arithmetic, value: Stride, per: int, what: str) -> Stride:
             f"multiple of {per}, or promise that it is one (frag.divisible, k.divisible)",
         )
     return quotient(ar, value, per)
+
+
+# -- nibble order ----------------------------------------------------------------------------------
+# Elements of four bits that a lane holds in another order than memory: loaded as they lie there.
+#
+# Bytes hold neighbours of memory, so a load gives them in memory's order. Where the tile's layout
+# counts them otherwise (B of a product whose memory runs along N; weights that were put in an
+# order
+# in which they are unpacked with fewer instructions), they are loaded as memory has them, and
+# `ptx.nibbles` names the order. What they are cast to is made in that order at no cost.
+
+
+def in_memory_order(layout: Layout, dim: int) -> tuple[Layout, tuple[int, ...]] | None:
+    """The layout with the lane's elements counted along a dimension first, nearest ones lowest.
+
+    And for each element of `layout` its number there. None where lanes' elements flip bits.
+    """
+    layout = layout.simplified()
+    if layout.exclusive or any(condition.axis == "element" for condition in layout.where):
+        return None
+    modes = layout.axis("element").modes
+
+    def far(number: int) -> tuple[int, int]:
+        stride = modes[number].stride
+        alone = stride[dim] > 0 and not any(x for d, x in enumerate(stride) if d != dim)
+        return (stride[dim], number) if alone else (layout.shape[dim], number)
+
+    ranked = sorted(range(len(modes)), key=far)
+    places, place = [0] * len(modes), 1
+    for number in ranked:
+        places[number] = place
+        place *= modes[number].size
+    order: list[int] = []
+    for element in range(place):
+        rest, there = element, 0
+        for mode, step in zip(modes, places, strict=True):
+            there += rest % mode.size * step
+            rest //= mode.size
+        order.append(there)
+    axes = tuple(
+        Axis("element", tuple(modes[i] for i in ranked)) if axis.name == "element" else axis
+        for axis in layout.axes
+    )
+    return replace(layout, axes=axes), tuple(order)

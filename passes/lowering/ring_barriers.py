@@ -26,17 +26,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.kernels import role_of
-from fragir.dialects.frag.ring_types import PART, carried
+from fragir.dialects.frag.rings import PART, carried
 from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.arithmetic import Predicate, Value
-from fragir.passes.lowering.engine import MBARRIER_BYTES, engine, statement
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_use import use_of, users_of_memory
 from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, RingCursor, take
 from fragir.passes.lowering.state import SharedPlace
-from fragir.passes.lowering.tensor_copies import expected_bytes
+from fragir.passes.lowering.tensor_copies import MBARRIER_BYTES, engine, expected_bytes, statement
 
 WARPGROUP = 4 * WARP
 TRY_WAIT = "mbarrier.try_wait"
@@ -60,7 +59,7 @@ class RingBarriers:
         self.empty = engine(lanes).mbarriers(self._arrivals_at_empty(), ring.slots)
         turns = self._turns()
         if turns is not None:
-            from fragir.passes.lowering.ring_turns import share_out  # few rings are
+            from fragir.passes.lowering.ring_use import share_out  # few rings are
 
             share_out(lanes, turns, self._threads("frag.await"))
         hidden = lanes.state.hidden

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.in_flight import carried
-from fragir.dialects.frag.ring_types import PART
+from fragir.dialects.frag.rings import PART
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import fail
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes

@@ -16,13 +16,13 @@ from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.in_flight import carried
-from fragir.dialects.frag.ring_types import PART
-from fragir.dialects.narrow import memref_type
-from fragir.isa.alignments import TENSOR_BOX
-from fragir.passes.limits import allocate
+from fragir.dialects.frag.rings import PART
+from fragir.dialects.shorthands import memref_type
+from fragir.isa.tensor_boxes import TENSOR_BOX
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.memory import LaneMemory, shared_bytes, shared_memory
 from fragir.passes.lowering.state import LoweringState
+from fragir.passes.remarks import allocate
 
 NO_SLOT = -1
 """The number of a slot that is none."""

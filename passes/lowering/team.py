@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.constants import constant_of
+from fragir.dialects.shorthands import constant_of
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 

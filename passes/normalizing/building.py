@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.diagnostics import fail
+from fragir.mlir.diagnostics import fail
 
 MOST_ELEMENTS = 64
 """Of a table that is written out: a choice an element."""

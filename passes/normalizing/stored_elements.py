@@ -27,8 +27,7 @@ from xdsl.dialects.linalg import ops
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.dialects.constants import constant_of
-from fragir.dialects.narrow import is_stored_wider
+from fragir.dialects.shorthands import constant_of, is_stored_wider
 
 LOGIC = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 

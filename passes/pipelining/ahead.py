@@ -2,17 +2,218 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.dialects import frag
-from fragir.dialects.constants import constant_of, index_constant
-from fragir.passes.pipelining.fragments import CarriedFragments, FragmentLoads, is_repeated
+from fragir.dialects import frag, ptx
+from fragir.dialects.shorthands import constant_of, index_constant
+from fragir.errors import FragirError
+from fragir.isa.spelling import mnk
 from fragir.passes.pipelining.insertion import put
+from fragir.passes.tiling.operand_layouts import instruction_of
+
+# -- fragments -------------------------------------------------------------------------------------
+# Fragments of a turn that the turn before loads, ahead of its last products.
+#
+# Where a turn awaits its slot and then loads from it, the tensor cores wait for all of that. So
+# where
+# a slot has two instructions along K, the fragments of the first are carried round the loop: a
+# turn
+# loads those of the second, multiplies the first, awaits the next slot, loads its first fragments
+# and
+# multiplies the second meanwhile. All that a slot holds is in registers by then, so that it is
+# filled
+# again in the same turn. (Of more instructions all but the first would have to be in registers
+# before
+# the next slot is awaited, for ptxas moves that ahead of products: they do not fit.)
+
+REGISTERS = 255
+"""Of a thread (CUDA programming guide, technical specifications per compute capability)."""
+PLAIN, TESTED = 56, 96
+"""Of these for addresses: where copies are not tested for a matrix's end, and else, or where a loop
+over tiles needs some. As ptxas has them."""
+
+
+class FragmentLoads(NamedTuple):
+    """A turn that multiplies what it loads from one slot, by two instructions along K."""
+
+    awaited: frag.AwaitOp
+    a: frag.LoadOp
+    b: frag.LoadOp
+    product: frag.MmaOp
+    release: frag.ReleaseOp
+    depth: int
+    """Of an instruction along K."""
+
+
+def fragment_loads(
+    loop: scf.ForOp, ring: frag.RingOp, warps: tuple[int, int], target: str
+) -> FragmentLoads | None:
+    """What of a loop's loads from a ring can go ahead; None where nothing can."""
+    body = loop.body.block
+    awaits = [op for op in body.ops if isinstance(op, frag.AwaitOp) and op.source is ring.ring]
+    if ring.count < 2 or len(awaits) != 1 or _is_short(loop, ring.count):
+        return None
+    (awaited,) = awaits
+    users = [use.operation for use in awaited.result.uses]
+    releases = [op for op in users if isinstance(op, frag.ReleaseOp)]
+    parts = [op for op in users if isinstance(op, frag.PartOp)]
+    loads = [use.operation for part in parts for use in part.memory.uses]
+    if len(releases) + len(parts) != len(users) or len(loads) != 2:
+        return None
+    for product in (op for op in body.ops if isinstance(op, frag.MmaOp)):
+        a, b = product.a.owner, product.b.owner
+        if not (isinstance(a, frag.LoadOp) and isinstance(b, frag.LoadOp)):
+            continue
+        whole = all(_is_whole(load) and load in loads for load in (a, b))
+        if a is b or not whole or product.c.type != product.d.type:
+            continue
+        try:
+            name = instruction_of(product, warps, False, target)
+            depth = mnk(name.partition(".")[0])[2]
+        except FragirError:  # what it is, frag-place says
+            return None
+        if frag.tile_of(product.a).cols != 2 * depth or not _has_room(loop, product, warps):
+            return None
+        return FragmentLoads(awaited, a, b, product, releases[0], depth)
+    return None
+
+
+def _has_room(loop: scf.ForOp, product: frag.MmaOp, warps: tuple[int, int]) -> bool:
+    """Whether a thread has registers for the sums, what is loaded for two instructions along K, and
+    the addresses of the copies.
+    """
+    c, a = frag.tile_of(product.d), frag.tile_of(product.a)
+    rows, columns = c.rows // warps[0], c.cols // warps[1]
+    sums = rows * columns * ptx.bits(c.element_type) // 1024
+    loaded = (rows + columns) * a.cols * ptx.bits(a.element_type) // 1024
+    copies = [op for op in loop.walk() if isinstance(op, frag.CopyOp)]
+    hard = is_repeated(loop) or any(op.masked is not None for op in copies)
+    return sums + loaded + (TESTED if hard else PLAIN) <= REGISTERS
+
+
+def is_repeated(loop: scf.ForOp) -> bool:
+    """Whether a loop stands in another one."""
+    parent = loop.parent_op()
+    while parent is not None and parent.name in ("scf.for", "scf.if", "scf.while"):
+        if parent.name != "scf.if":
+            return True
+        parent = parent.parent_op()
+    return isinstance(parent, frag.ForTilesOp)
+
+
+def _is_short(loop: scf.ForOp, slots: int) -> bool:
+    """Whether a loop is known to fill a slot never: there is nothing to load ahead then."""
+    first, end, step = (constant_of(value) for value in (loop.lb, loop.ub, loop.step))
+    if first is None or end is None or step is None:
+        return False
+    return -(-(end - first) // step) < slots
+
+
+def _is_whole(load: frag.LoadOp) -> bool:
+    """Whether a load takes a whole matrix, for one product."""
+    one = load.tile.uses.get_length() == 1
+    plain = load.masked is None and len(frag.tile_of(load.tile).shape) == 2
+    return one and plain and all(index == 0 for index in load.all_indices())
+
+
+class CarriedFragments:
+    """Rewrites a loop so that it carries the next turn's first fragments, and the slot they are of.
+
+    The operations that fill slots stay where they are.
+    """
+
+    def __init__(self, loop: scf.ForOp, found: FragmentLoads):
+        self._old, self._found = loop, found
+
+    def run(self) -> tuple[scf.ForOp, Operation]:
+        """The new loop, and the operation in it ahead of which the slot can be filled again."""
+        old, found, ring = self._old, self._found, self._found.awaited.source
+        before = InsertPoint.before(old)
+        slot = put(frag.AwaitOp(ring), before, "slot")
+        starts = [slot, *self._loads(slot, 0, before)]
+        region = old.detach_region(old.body)
+        body = region.block
+        held, *first = (body.insert_arg(x.type, len(body.args)) for x in starts)
+        for value, start in zip((held, *first), starts, strict=True):
+            value.name_hint = start.name_hint
+        found.awaited.result.replace_all_uses_with(held)
+        at = InsertPoint.before(found.product)
+        rest = self._loads(held, found.depth, at)
+        sums = self._multiply(first, found.product.c, at)
+        found.release.detach()
+        Rewriter.insert_op(found.release, at)
+        following = put(frag.AwaitOp(ring), at, "next")
+        ahead = self._loads(following, 0, at)
+        sums = self._multiply(rest, sums, at)
+        found.product.d.replace_all_uses_with(sums)
+        for op in (found.product, found.a, found.b, found.awaited):
+            self._erase(op)
+        terminator = body.last_op
+        assert isinstance(terminator, scf.YieldOp)
+        Rewriter.replace_op(terminator, scf.YieldOp(*terminator.operands, following, *ahead))
+        loop = self._replace(region, starts)
+        last = sums.owner
+        assert isinstance(last, Operation)
+        return loop, last
+
+    def _replace(self, region: Region, starts: Sequence[SSAValue]) -> scf.ForOp:
+        """The loop with this body in the old one's place; its last slot is released."""
+        old = self._old
+        made = scf.ForOp(old.lb, old.ub, old.step, [*old.iter_args, *starts], region)
+        made.attributes, made.location = dict(old.attributes), old.location
+        Rewriter.insert_op(made, InsertPoint.before(old))
+        for result, new in zip(old.results, made.results, strict=False):
+            new.name_hint = result.name_hint
+            result.replace_all_uses_with(new)
+        release = frag.ReleaseOp(made.results[len(old.results)])
+        Rewriter.insert_op(release, InsertPoint.after(made))
+        old.detach()
+        old.erase()
+        return made
+
+    def _loads(self, slot: SSAValue, first: int, at: InsertPoint) -> tuple[SSAValue, SSAValue]:
+        """One instruction's part of A and B along K, from a slot."""
+        found = self._found
+        a, b = (self._load(load, slot, first, at) for load in (found.a, found.b))
+        return a, b
+
+    def _load(self, load: frag.LoadOp, slot: SSAValue, first: int, at: InsertPoint) -> SSAValue:
+        part = load.memory.owner
+        assert isinstance(part, frag.PartOp)
+        tile, transposed = frag.tile_of(load.tile), load.transposed is not None
+        is_a, depth = load is self._found.a, self._found.depth
+        shape = (tile.rows, depth) if is_a else (depth, tile.cols)
+        places: list[int | SSAValue] = [0, 0]
+        places[0 if is_a == transposed else 1] = first  # of memory
+        memory = put(frag.PartOp(slot, part.number.value.data), at, part.memory.name_hint)
+        made = frag.LoadOp(
+            memory,
+            places,
+            frag.TileType(shape, tile.element_type, tile.placement),
+            transposed=transposed,
+        )
+        made.location = load.location
+        return put(made, at, load.tile.name_hint)
+
+    def _multiply(self, pair: Sequence[SSAValue], sums: SSAValue, at: InsertPoint) -> SSAValue:
+        product, (a, b) = self._found.product, pair
+        made = product.clone({product.a: a, product.b: b, product.c: sums})
+        return put(made, at, product.d.name_hint)
+
+    def _erase(self, op: Operation) -> None:
+        sources: Sequence[SSAValue] = op.operands
+        Rewriter.erase_op(op)
+        for value in sources:
+            if isinstance(value.owner, frag.PartOp) and not value.uses:
+                Rewriter.erase_op(value.owner)
+
 
 INDEX = IndexType()
 

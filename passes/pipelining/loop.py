@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
@@ -10,21 +11,131 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, UnitAttr, 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.dialects.constants import constant_of
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import constant_of, memref_type
 from fragir.errors import FragirError
-from fragir.passes.pipelining.chains import SumChain, chains_of
-from fragir.passes.pipelining.crossed import lies_across
+from fragir.mlir.diagnostics import fail
 from fragir.passes.pipelining.insertion import put
 from fragir.passes.pipelining.streams import Group
+from fragir.passes.placing.placement import set_layout
 from fragir.passes.tiling.operand_layouts import (
     across,
+    in_pairs,
     instruction_of,
     loaded_as,
     shared_type,
 )
+
+# -- chains ----------------------------------------------------------------------------------------
+# Sums that are carried round a loop and that nothing but products touches.
+
+
+@dataclass(frozen=True)
+class SumChain:
+    """The products that add to the carried value number `position`, in order."""
+
+    position: int
+    start: SSAValue
+    products: tuple[frag.MmaOp, ...]
+
+
+def chains_of(loop: scf.ForOp) -> list[SumChain]:
+    """The chains of a loop: argument -> C of a product -> its D -> ... -> the value yielded.
+
+    Each value of a chain has that one use, and the argument's tile is the result's.
+    """
+    body = loop.body.block
+    terminator = body.last_op
+    assert isinstance(terminator, scf.YieldOp)
+    found: list[SumChain] = []
+    for position, argument in enumerate(body.args[1:]):
+        value, products = argument, list[frag.MmaOp]()
+        while (use := value.get_user_of_unique_use()) is not None:
+            if not isinstance(use, frag.MmaOp) or use.c is not value or use.parent is not body:
+                break
+            products.append(use)
+            value = use.d
+        if use is terminator and terminator.operands[position] is value and products:
+            found.append(SumChain(position, loop.iter_args[position], tuple(products)))
+    return found
+
+
+# -- crossed ---------------------------------------------------------------------------------------
+# Products whose B wgmma cannot read as memory holds it, so that a transposed copy is made.
+
+
+def lies_across(product: frag.MmaOp) -> bool:
+    """Whether B lies across K in memory, and has elements other than of 16 bits: wgmma reads these
+    K-major only.
+    """
+    load = product.b.owner
+    turned = isinstance(load, frag.LoadOp) and load.transposed is not None
+    return ptx.bits(frag.tile_of(product.b).element_type) != 16 and not turned
+
+
+def order_sums(loop: scf.ForOp, warps: tuple[int, int], target: str) -> None:
+    """Counts rows and columns of sums as their operands have them, which are copied in pairs.
+
+    Values are replaced by others of the same place.
+    """
+    chained: list[frag.MmaOp] = []
+    for chain in chains_of(loop):
+        chained += chain.products
+        crossed = next((p for p in chain.products if lies_across(p)), None)
+        if crossed is None:
+            continue
+        layout = _layout(crossed, warps, target)
+        set_layout(chain.start, layout)
+        set_layout(loop.body.block.args[1 + chain.position], layout)
+        for product in chain.products:
+            set_layout(product.d, layout)
+        set_layout(loop.results[chain.position], layout)
+    for product in [op for op in loop.body.block.ops if isinstance(op, frag.MmaOp)]:
+        if product not in chained and lies_across(product):
+            layout = _layout(product, warps, target)
+            for value in _alike(product, loop):
+                set_layout(value, layout)
+
+
+def _layout(crossed: frag.MmaOp, warps: tuple[int, int], target: str) -> frag.MmaLayoutAttr:
+    name = instruction_of(crossed, warps, True, target)
+    orders = (("m", in_pairs("m")), ("n", in_pairs("n")))
+    return frag.MmaLayoutAttr(frag.MmaFragment(name, "c", warps, orders))
+
+
+def _alike(product: frag.MmaOp, loop: scf.ForOp) -> list[SSAValue]:
+    """The tiles of a product's sums, and those that must have one layout with them: of operations
+    element by element, and what the loop carries of these.
+    """
+    found: list[SSAValue] = [product.c, product.d]
+    body = loop.body.block
+    for value in found:  # which grows
+        more: list[SSAValue] = []
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, frag.MapOp) and op.parent is body:
+                more += [*op.tiles, op.result]
+            elif op is body.last_op:
+                more += _carried(loop, use.index)
+        if value in loop.iter_args:
+            more += _carried(loop, list(loop.iter_args).index(value))
+        elif value in body.args:
+            more += _carried(loop, body.args.index(value) - 1)
+        found += [one for one in dict.fromkeys(more) if one not in found]
+    return found
+
+
+def _carried(loop: scf.ForOp, position: int) -> list[SSAValue]:
+    """All values of what a loop carries."""
+    body = loop.body.block
+    assert body.last_op is not None
+    return [
+        loop.iter_args[position],
+        body.args[1 + position],
+        body.last_op.operands[position],
+        loop.results[position],
+    ]
+
 
 STAGES = "frag.stages"
 """The attribute of a loop that says how many slots its rings have."""
@@ -290,7 +401,7 @@ class LoopPipeline:
             fail(product, "wgmma reads B from memory: load it from global memory in this loop")
         if not lies_across(product):
             return parts[load], load.transposed is not None
-        from fragir.passes.tiling.transposed_copy import TransposedCopy  # few programs need it
+        from fragir.passes.tiling.operand_layouts import TransposedCopy  # few programs need it
 
         tile = frag.tile_of(product.b)
         second = TransposedCopy(

@@ -19,7 +19,7 @@ from fragir.dialects import frag
 from fragir.dialects.interfaces import IN_LANE, LayoutDemand, Layouts, Threads, Tile, value_of
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
-from fragir.passes.placing.memory_room import Room
+from fragir.passes.placing.memories import Room
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
 from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
 from fragir.passes.settling import rounds

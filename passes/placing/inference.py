@@ -16,21 +16,19 @@ from typing import NoReturn
 from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt, Threads, value_of
 from fragir.errors import FragirError
 from fragir.isa.features import features_of
+from fragir.mlir.diagnostics import fail
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
-from fragir.passes.placing.memory_room import Room
+from fragir.passes.placing.memories import Room
 from fragir.passes.placing.pbqp import Problem, Solution
 from fragir.passes.placing.placement import named
-from fragir.passes.placing.prices import Prices
+from fragir.passes.placing.prices import Prices, Trips, Work
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
 from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
 from fragir.passes.placing.tables import Move, Tables
-from fragir.passes.placing.trips import Trips
-from fragir.passes.placing.work import Work
 from fragir.passes.settling import rounds
 
 TURNS = 1000
@@ -106,7 +104,7 @@ def _fill(
     sites: SiteGraph, component: SiteComponent, threads: Threads, count: int, room: Room
 ) -> None:
     """Gives every site its domain; one that nothing is known of has rows in order."""
-    from fragir.passes.placing.default import default_layout
+    from fragir.passes.placing.placement import default_layout
 
     candidates = Candidates(sites, component, threads, room)
     for _ in rounds("the layouts of sites that nothing is known of", 1 + len(component.sites)):

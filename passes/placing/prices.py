@@ -1,23 +1,29 @@
-"""What conversions cost: at least, by ranks alone, and exactly, by a plan.
+"""What layouts cost.
 
-Inference asks for many conversions and makes few. So a price is a lower bound first, told in
-microseconds; `settle` plans one that is to be made and has its exact price from then on.
+Conversions, operations in the layouts of their tiles, and how often each is executed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from fractions import Fraction
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from xdsl.ir import Attribute
+from xdsl.dialects import scf
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from fragir.dialects import ptx
+from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
+from fragir.dialects.interfaces import LAYOUTS, Threads, value_of
+from fragir.dialects.shorthands import constant_of
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Costs, Features
 from fragir.layout.planning.planner import ConversionPlan, plan_conversion
+from fragir.passes.placing.relations import asking
+from fragir.passes.placing.sites import Asked
 
 
 class Price(NamedTuple):
@@ -119,3 +125,108 @@ def words_of(plan: ConversionPlan) -> str:
 def _moved(element: Attribute) -> tuple[int, bool]:
     """Bits of an element on its way, and whether it is a predicate."""
     return (32, True) if is_predicate(element) else (ptx.bits(element), False)
+
+
+# -- work ------------------------------------------------------------------------------------------
+# What operations cost in the layouts that their tiles may have.
+
+
+class Work:
+    """What operations of a function cost in which layouts, each asked once."""
+
+    def __init__(self, threads: Threads, movable: Collection[SSAValue] = ()):
+        """`movable` is memory whose rows may lie in several orders: there it is not known what
+        loading once more costs."""
+        self._threads, self._movable = threads, movable
+        self._costs: dict[tuple[Operation, tuple[frag.LayoutAttr, ...]], float] = {}
+        self._again: dict[tuple[SSAValue, frag.LayoutAttr], float | None] = {}
+
+    def cost(self, asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> float:
+        """What an operation costs in its tiles' layouts."""
+        key = asked.op, tuple(layouts.values())
+        known = self._costs.get(key)
+        if known is None:
+            with asking(asked.op):
+                known = self._costs[key] = asked.model.cost(layouts, self._threads)
+        return known
+
+    def again(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
+        """What it costs to make a value again in a layout, with all that it is made of.
+
+        None where an operation on the way may not be repeated or does not have its tiles alike.
+        """
+        key = value, layout
+        if key not in self._again:
+            self._again[key] = self._made(value, layout)
+        return self._again[key]
+
+    def _made(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
+        if not isinstance(value, OpResult) or len(value.owner.results) != 1:
+            return None
+        op: Operation = value.owner
+        make = LAYOUTS.of(type(op))
+        if make is None:
+            return None
+        model = make(op)
+        if not model.repeats() or list(model.demands(self._threads)):
+            return None
+        if self._movable and any(v in self._movable for v in op.operands):
+            return None
+        tiles = [v for v in op.operands if frag.held_tile(v.type) is not None]
+        total = model.cost({v: layout for v in (*tiles, value)}, self._threads)
+        alike = {value_of(tile) for group in model.same_layout() for tile in group}
+        for tile in dict.fromkeys(tiles):
+            below = self.again(tile, layout) if tile in alike else None
+            if below is None:
+                return None
+            total += below
+        return total
+
+
+# -- trips -----------------------------------------------------------------------------------------
+# How often an operation is executed, as far as the program tells.
+
+UNKNOWN = 16
+"""Turns of a loop whose bounds are not known."""
+BRANCH = Fraction(1, 2)
+"""How often one side of a branch is taken."""
+
+
+class Trips:
+    """How often the blocks of a function are executed, each looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Block, Fraction] = {}
+
+    def of(self, op: Operation) -> Fraction:
+        """How often an operation is executed."""
+        return Fraction(1) if op.parent is None else self._block(op.parent)
+
+    def making(self, value: SSAValue) -> Fraction:
+        """How often a value is made."""
+        if isinstance(value, BlockArgument):
+            return self._block(value.owner)
+        assert isinstance(value.owner, Operation)
+        return self.of(value.owner)
+
+    def _block(self, block: Block) -> Fraction:
+        known = self._known.get(block)
+        if known is None:
+            parent = block.parent_op()
+            known = Fraction(1) if parent is None else self.of(parent) * _turns(parent)
+            self._known[block] = known
+        return known
+
+
+def _turns(op: Operation) -> Fraction:
+    """How often an operation executes its regions."""
+    if isinstance(op, scf.IfOp):
+        return BRANCH
+    if isinstance(op, scf.WhileOp):
+        return Fraction(UNKNOWN)
+    if not isinstance(op, scf.ForOp):
+        return Fraction(1)
+    first, last, step = (constant_of(value) for value in (op.lb, op.ub, op.step))
+    if first is None or last is None or not step:
+        return Fraction(UNKNOWN)
+    return Fraction(max(1, -(-(last - first) // step)))

@@ -9,25 +9,60 @@ different layouts are wanted is not plain: it is left, with all that hangs on it
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects import func
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects import func, scf
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, Threads, value_of
+from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, OperandAt, Threads, Tile, value_of
 from fragir.errors import FragirError, pass_on
-from fragir.passes.placing.classes import Classes
+from fragir.mlir.diagnostics import fail, note_place
 from fragir.passes.placing.placement import owner_of
 from fragir.passes.settling import rounds
 
 if TYPE_CHECKING:
-    from fragir.passes.placing.memory_room import Room
+    from fragir.passes.placing.memories import Room
+
+
+# -- classes ---------------------------------------------------------------------------------------
+# Tiles that must have one layout.
+
+
+class Classes:
+    """Tiles that must have one layout, as a union-find forest over values."""
+
+    def __init__(self) -> None:
+        self._parent: dict[SSAValue, SSAValue] = {}
+
+    def find(self, value: SSAValue) -> SSAValue:
+        """The representative of a value's class."""
+        self._parent.setdefault(value, value)
+        root = value
+        while self._parent[root] is not root:
+            root = self._parent[root]
+        while self._parent[value] is not root:
+            self._parent[value], value = root, self._parent[value]
+        return root
+
+    def unite(self, values: Iterable[Tile]) -> None:
+        """All tiles among the values belong together."""
+        found = [value_of(v) for v in values]
+        tiles = [v for v in found if frag.held_tile(v.type) is not None]
+        for value in tiles:
+            self._parent[self.find(value)] = self.find(tiles[0])
+
+    def members(self) -> dict[SSAValue, list[SSAValue]]:
+        """Every class: representative -> its values."""
+        result: dict[SSAValue, list[SSAValue]] = {}
+        for value in self._parent:
+            result.setdefault(self.find(value), []).append(value)
+        return result
+
 
 LAYOUTS.found_in("fragir.passes.placing")
 
@@ -219,7 +254,7 @@ class Relations:
 
     def _has_room(self, value: SSAValue, op: Operation) -> bool:
         """Whether there is room left for converting a tile for an operation."""
-        from fragir.passes.placing.memory_room import Room
+        from fragir.passes.placing.memories import Room
 
         if self._room is None:
             self._room = Room(self._function, self._threads.target)
@@ -305,7 +340,7 @@ class Relations:
         return any(news)
 
     def _default(self, root: SSAValue) -> Demand:
-        from fragir.passes.placing.default import default_layout  # few programs need it
+        from fragir.passes.placing.placement import default_layout  # few programs need it
 
         tile, owner = frag.tile_of(root), owner_of(root)
         try:
@@ -391,3 +426,58 @@ def same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragm
     return (first.chunk == second.chunk or not fragments) and first.layout(
         *shape
     ).simplified() == second.layout(*shape).simplified()
+
+
+# -- control ---------------------------------------------------------------------------------------
+# Layouts across control flow: what a loop or a branch passes on keeps its layout.
+
+STARTS = 3
+"""Where the starts of a loop's variables begin among its operands: behind its bounds and step."""
+
+
+class ForLayouts(Layouts):
+    """A variable's start, its value in the body, what is yielded for it, and the result."""
+
+    def __init__(self, op: scf.ForOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
+        op, body = self.op, self.op.body.block
+        starts = [OperandAt(op, index) for index in range(STARTS, len(op.operands))]
+        return zip(starts, body.args[1:], _yielded(body), op.results, strict=True)
+
+
+class IfLayouts(Layouts):
+    """A result and what each branch yields for it."""
+
+    def __init__(self, op: scf.IfOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
+        for region in self.op.regions:
+            if region.blocks:
+                yield from zip(self.op.results, _yielded(region.block), strict=True)
+
+
+class WhileLayouts(Layouts):
+    """What comes into the condition's block each time; what goes from it into the body, and out."""
+
+    def __init__(self, op: scf.WhileOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
+        op, before, after = self.op, self.op.before_region.block, self.op.after_region.block
+        starts = [OperandAt(op, index) for index in range(len(op.operands))]
+        # where their numbers differ, the lowering says so
+        yield from zip(starts, before.args, _yielded(after), strict=False)
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+        passed = [OperandAt(condition, 1 + index) for index in range(len(condition.args))]
+        yield from zip(passed, after.args, op.results, strict=False)
+
+
+def _yielded(block: Block) -> list[OperandAt]:
+    last = block.last_op
+    if not isinstance(last, scf.YieldOp):
+        return []
+    return [OperandAt(last, index) for index in range(len(last.operands))]

@@ -27,13 +27,11 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt
 from fragir.passes.placing.candidates import Candidate, Rank, SiteComponent, Together
-from fragir.passes.placing.memory_room import is_streamed
+from fragir.passes.placing.memories import is_streamed
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
-from fragir.passes.placing.prices import Price, Prices
+from fragir.passes.placing.prices import Price, Prices, Trips, Work
 from fragir.passes.placing.relations import asking, same
 from fragir.passes.placing.sites import Asked, Site, SiteEdge, SiteGraph
-from fragir.passes.placing.trips import Trips
-from fragir.passes.placing.work import Work
 
 UNIT = 64
 """Parts of a half cycle: branches are taken every second time."""

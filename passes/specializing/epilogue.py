@@ -9,30 +9,288 @@ wait for that. What lies outside of the matrix the engine leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import gcd
 from typing import NamedTuple
 
-from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType, UnitAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag
-from fragir.dialects.elements import element_bits
+from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.grid import Names, promises_of, size_names
 from fragir.dialects.frag.kernels import is_rare
-from fragir.dialects.frag.tensor_copies import APART, contiguous
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.frag.tensor_copies import ADDED, APART, UNIT, contiguous
+from fragir.dialects.shorthands import constant_of, memref_type
 from fragir.errors import FragirError
 from fragir.passes.dead_memory import bytes_of_type
-from fragir.passes.limits import ALIGNED, aligned
 from fragir.passes.pipelining.insertion import put
+from fragir.passes.remarks import ALIGNED, aligned
 from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
-from fragir.passes.specializing.additions import ADDS, as_atomics, as_stores
-from fragir.passes.specializing.multiples import Multiples
-from fragir.passes.specializing.pieces import chain_of, cut
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
+
+# -- additions -------------------------------------------------------------------------------------
+# Tiles that roles add to memory: the copy engine adds them as it stores others.
+#
+# While it is decided how tiles leave, a `frag.atomic add` is a store that is marked; what does not
+# leave by TMA becomes an atomic again.
+
+ADDS = "frag.adds"
+"""The attribute of a store that stands for an addition."""
+
+
+def as_stores(function: func.FuncOp) -> None:
+    """Replaces the atomics that the copy engine can do by marked stores."""
+    for op in [op for op in function.walk() if op.name == "frag.atomic"]:
+        assert isinstance(op, frag.AtomicOp)
+        if not _is_copied(op):
+            continue
+        tile, transposed = op.tile, False
+        turn = tile.owner
+        if isinstance(turn, frag.TransposeOp) and tile.has_one_use():
+            tile, transposed = turn.source, True
+        masked = op.masked is not None
+        at = op.all_indices()
+        made = frag.StoreOp(tile, op.memory, at, masked=masked, transposed=transposed)
+        made.attributes[ADDS], made.location = UnitAttr(), op.location
+        Rewriter.replace_op(op, made)
+        if transposed:
+            assert isinstance(turn, frag.TransposeOp)
+            Rewriter.erase_op(turn)
+
+
+def as_atomics(function: func.FuncOp, by_tma: str) -> None:
+    """Makes atomics again of marked stores that do not leave by TMA."""
+    for op in [op for op in function.walk() if isinstance(op, frag.StoreOp)]:
+        if ADDS not in op.attributes or by_tma in op.attributes:
+            continue
+        tile, at = op.tile, InsertPoint.before(op)
+        if op.transposed is not None:
+            tile = put(frag.TransposeOp(tile, (1, 0)), at, tile.name_hint)
+        masked = op.masked is not None
+        made = frag.AtomicOp("add", tile, op.memory, op.all_indices(), masked=masked)
+        made.location = op.location
+        Rewriter.replace_op(op, made)
+
+
+def _is_copied(op: frag.AtomicOp) -> bool:
+    """Whether it adds a tile to as large a part of memory, of a type that the copy engine adds."""
+    return (
+        op.kind.data == "add"
+        and op.old is None
+        and op.mask is None
+        and not frag.is_shared(op.memory.type)
+        and element_name(frag.tile_of(op.tile).element_type) in ADDED
+        and all(isinstance(index.type, IndexType) for index in op.indices)
+    )
+
+
+# -- multiples -------------------------------------------------------------------------------------
+# What sizes and indices known at run time are multiples of, before anything is lowered.
+
+
+class Multiples:
+    """Of one function: what it promises (`frag.divisible`), and what the tensor maps of `copies`
+    demand of its sizes."""
+
+    def __init__(self, function: func.FuncOp, copies: Sequence[frag.CopyOp]):
+        self.function = function
+        self._known = dict(promises_of(function))
+        for memory in dict.fromkeys(op.source for op in copies if op.tma is not None):
+            if not isinstance(memory, BlockArgument) or memory.block is not function.body.block:
+                continue
+            names, strides = size_names(function, memory.index)
+            unit = UNIT * 8 // element_bits(memref_type(memory.type).element_type)
+            for name in names[-1:] if strides is None else strides[-2:-1]:
+                if isinstance(name, str):
+                    old = self._known.get(name, 1)
+                    self._known[name] = old * unit // gcd(old, unit)
+
+    def rows_fit(self, memory: BlockArgument) -> bool:
+        """Whether rows of memory begin, and end, at multiples of 16 bytes."""
+        names, strides = size_names(self.function, memory.index)
+        steps = names[-1:] if strides is None else strides[:-1]
+        return self._are_units(memory, steps) and self._are_units(memory, names[-1:])
+
+    def begins_at_unit(self, memory: BlockArgument, column: int | SSAValue) -> bool:
+        """Whether a column of memory begins at a multiple of 16 bytes of its row."""
+        bits = element_bits(memref_type(memory.type).element_type)
+        number = column if isinstance(column, int) else divisor_of(column)
+        return number * bits % (8 * UNIT) == 0
+
+    def _are_units(self, memory: BlockArgument, sizes: Names) -> bool:
+        bits = element_bits(memref_type(memory.type).element_type)
+        numbers = [self._known.get(s, 1) if isinstance(s, str) else s for s in sizes]
+        return DYNAMIC_INDEX not in numbers and all(n * bits % (8 * UNIT) == 0 for n in numbers)
+
+
+def divisor_of(value: SSAValue) -> int:
+    """A number that divides an index, 1 where nothing is known; 0 for 0."""
+    number = constant_of(value)
+    if number is not None:
+        return abs(number)
+    if isinstance(value.owner, Block):
+        return _of_argument(value.owner, value)
+    match value.owner:
+        case arith.MuliOp(lhs=x, rhs=y):
+            return divisor_of(x) * divisor_of(y)
+        case arith.AddiOp(lhs=x, rhs=y) | arith.SubiOp(lhs=x, rhs=y):
+            return gcd(divisor_of(x), divisor_of(y))
+        case arith.SelectOp(lhs=x, rhs=y):
+            return gcd(divisor_of(x), divisor_of(y))
+        case arith.IndexCastOp(input=x):
+            return divisor_of(x)
+        case _:
+            return 1
+
+
+def _of_argument(block: Block, value: SSAValue) -> int:
+    loop = block.parent_op()
+    if isinstance(loop, scf.ForOp) and value is block.args[0]:
+        return gcd(divisor_of(loop.lb), divisor_of(loop.step))
+    if isinstance(loop, frag.ForTilesOp) and value in loop.places:
+        dim = loop.places.index(value)
+        moved = loop.ends is not None and dim == len(loop.places) - 2  # begins where a group does
+        return 1 if moved else loop.tile_shape[dim]
+    return 1
+
+
+# -- pieces ----------------------------------------------------------------------------------------
+# A store and what it stores, column by column of pieces: fewer registers, less memory at a time.
+#
+# What is computed element by element for a store alone, loads among it, is computed for each
+# piece;
+# of other tiles pieces are taken, which costs nothing where lanes hold whole columns.
+
+Index = int | SSAValue
+_ALONG = ("frag.load", "frag.map", "frag.cast", "frag.fill", "frag.transpose")
+
+
+def chain_of(store: frag.StoreOp) -> Iterator[Operation]:
+    """What is computed element by element for a store alone, in its block."""
+    work = [store.tile]
+    for value in work:
+        op = value.owner
+        if isinstance(op, Operation) and _goes_along(value, store):
+            yield op
+            work += [v for v in op.operands if frag.held_tile(v.type) is not None]
+
+
+def _goes_along(value: SSAValue, store: frag.StoreOp) -> bool:
+    op = value.owner
+    if not isinstance(op, Operation) or op.name not in _ALONG:
+        return False
+    if op.parent is not store.parent or not value.has_one_use():
+        return False
+    return frag.tile_of(value).placement is None and len(frag.tile_of(value).shape) == 2
+
+
+def cut(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
+    """Stores of so many groups of columns, in place of a store of a tile of two dimensions."""
+    tile = frag.tile_of(store.tile)
+    width = tile.shape[1] // count
+    at = InsertPoint.before(store)
+    found: list[frag.StoreOp] = []
+    for first in range(0, tile.shape[1], width):
+        transposed, piece = store.transposed is not None, _Piece(store, at, first, width)
+        made = frag.StoreOp(
+            piece.of(store.tile, 1),
+            store.memory,
+            piece.moved(store.all_indices(), 1, transposed),
+            masked=store.masked is not None,
+            transposed=transposed,
+        )
+        made.location = store.location
+        Rewriter.insert_op(made, at)
+        found.append(made)
+    left = [store, *chain_of(store)]
+    for op in left:
+        Rewriter.erase_op(op, safe_erase=False)
+    return found
+
+
+class _Piece:
+    """Some columns of what is stored, or rows where it is transposed on the way."""
+
+    def __init__(self, store: frag.StoreOp, at: InsertPoint, first: int, width: int):
+        self._store, self._at, self._first, self._width = store, at, first, width
+        self._indices: dict[SSAValue, SSAValue] = {}
+
+    def of(self, value: SSAValue, dim: int) -> SSAValue:
+        """The piece of a tile along a dimension."""
+        type_ = self._narrow(value, dim)
+        op = value.owner
+        if not _goes_along(value, self._store):
+            offsets = [self._first if d == dim else 0 for d in range(len(type_.shape))]
+            return self._put(frag.SliceTileOp(value, offsets, type_), value)
+        match op:
+            case frag.LoadOp():
+                return self._put(self._load(op, type_, dim), value)
+            case frag.CastOp():
+                return self._put(frag.CastOp(self.of(op.source, dim), type_), value)
+            case frag.TransposeOp():
+                return self._put(
+                    frag.TransposeOp(self.of(op.source, op.order[dim]), op.order), value
+                )
+            case frag.MapOp():
+                tiles = [self.of(tile, dim) for tile in op.tiles]
+                body = Region()
+                op.body.clone_into(body)
+                return self._put(frag.MapOp(tiles, body, type_), value)
+            case _:
+                assert isinstance(op, frag.FillOp)
+                return self._put(frag.FillOp(op.value, type_), value)
+
+    def _load(self, op: frag.LoadOp, type_: frag.TileType, dim: int) -> frag.LoadOp:
+        transposed, indices = op.transposed is not None, op.all_indices()
+        if op.broadcast is not None:
+            sizes = memref_type(op.memory.type).get_shape()
+            place = dim - 2 + len(sizes)
+            spread = place < 0 or sizes[place] == 1
+            if not spread:
+                indices = self.moved(indices, dim, False)
+        else:
+            indices = self.moved(indices, dim, transposed)
+        return frag.LoadOp(
+            op.memory,
+            indices,
+            type_,
+            transposed=transposed,
+            masked=op.masked is not None,
+            other=op.other,
+            broadcast=op.broadcast is not None,
+        )
+
+    def _narrow(self, value: SSAValue, dim: int) -> frag.TileType:
+        type_ = frag.tile_of(value)
+        shape = tuple(self._width if d == dim else size for d, size in enumerate(type_.shape))
+        return frag.TileType(shape, type_.element_type)
+
+    def _put(self, op: Operation, value: SSAValue) -> SSAValue:
+        op.location = self._store.location
+        return put(op, self._at, value.name_hint)
+
+    def moved(self, indices: list[Index], dim: int, transposed: bool) -> list[Index]:
+        """Indices of memory moved to the piece along a dimension of a tile of two."""
+        if self._first == 0:
+            return indices
+        place = len(indices) - 2 + (1 - dim if transposed else dim)
+        old = indices[place]
+        if isinstance(old, int):
+            new: Index = old + self._first
+        else:
+            known = self._indices.get(old)
+            if known is None:
+                step = put(arith.ConstantOp(IntegerAttr(self._first, IndexType())), self._at)
+                known = put(arith.AddiOp(old, step), self._at, old.name_hint)
+                self._indices[old] = known
+            new = known
+        return [new if number == place else index for number, index in enumerate(indices)]
+
 
 BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""

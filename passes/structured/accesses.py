@@ -30,7 +30,7 @@ from xdsl.ir.affine import AffineBinaryOpKind as Kind
 
 from fragir.dialects import frag
 from fragir.dialects.limits import LARGEST_INDEX
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.passes.structured.bodies import BodyWriter
 from fragir.passes.structured.values import (
     DEPTH,

@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.reductions import COMBINATIONS
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.shorthands import is_memref
 from fragir.passes.structured.memory import is_scalar
 from fragir.passes.structured.products import is_reduction
 from fragir.passes.structured.values import (

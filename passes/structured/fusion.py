@@ -17,11 +17,11 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.diagnostics import fail, message_of
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import accumulator_of
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
+from fragir.mlir.diagnostics import fail, message_of
 from fragir.passes.structured.bodies import repeat
 from fragir.passes.structured.memory import erase_dead, is_scalar, owners
 from fragir.passes.structured.products import (

@@ -14,8 +14,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fragir.dialects.linalg.hidden_body import dims_of, maps_of
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.linalg.generic_text import dims_of, maps_of
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.structured.bodies import NoKernelError
 from fragir.passes.structured.memory import size_of
 from fragir.passes.structured.values import Size, ValueBuilder

@@ -14,8 +14,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.elements import TILE_ELEMENTS, element_bits
-from fragir.dialects.linalg.hidden_body import maps_of
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
 from fragir.passes.structured.bodies import (
     BodyWriter,
@@ -27,14 +27,16 @@ from fragir.passes.structured.bodies import (
 from fragir.passes.structured.loops import LoopExtents, TileLoops, tile_loops, written
 from fragir.passes.structured.memory import (
     VIEWS,
+    NoPlaceError,
     erase_dead,
+    is_part,
     is_scalar,
     name_sizes,
+    places_through,
     root_of,
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.reshapes import NoPlaceError, is_part, places_through
 from fragir.passes.structured.sums import (
     DEEPEST,
     SumWay,

@@ -26,15 +26,14 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.constants import constant_of
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.linalg import generic_text
-from fragir.dialects.linalg.hidden_body import dims_of, maps_of, mixed
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.linalg.generic_text import dims_of, maps_of, mixed
+from fragir.dialects.shorthands import constant_of, is_memref, memref_type
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import fail
 
 
 def name_of(value: SSAValue) -> str:

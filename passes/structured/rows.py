@@ -32,7 +32,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import is_element
 from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.limits import LARGEST_INDEX
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.scopes import WARPS, threads_of
 from fragir.passes.structured.bodies import (
     KernelProblem,

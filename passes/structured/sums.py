@@ -16,14 +16,14 @@ from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import PassFailedException
 
-from fragir.diagnostics import trial
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.generic_text import maps_of
 from fragir.errors import FragirError
-from fragir.isa.elements import FLOAT8
+from fragir.isa.model import FLOAT8
+from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.structured.bodies import BodyWriter, RowCombining, combining_of, neutral
 from fragir.passes.structured.loops import LoopExtents, Reads, tile_size

@@ -20,9 +20,8 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
-from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import constant_of, memref_type
 
 Kind = AffineBinaryOpKind
 Number = int | SSAValue

@@ -17,8 +17,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from fragir.diagnostics import trial
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.bodies import KernelProblem, has_product
 from fragir.passes.structured.memory import write_copies
 from fragir.passes.structured.products import is_reduction, recognise

@@ -27,7 +27,7 @@ from fragir.dialects import frag
 from fragir.dialects.frag.kernels import BLOCKS_PER_SM
 from fragir.dialects.frag.raster import Along
 from fragir.dialects.limits import BLOCK_REGISTERS
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.passes.remarks import remark
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.tile_writer import INDEX, Size, TileWriter

@@ -2,7 +2,7 @@
 
 Registers of bytes hold four along K. Where memory runs along M or N they are read as pairs of bytes
 by ldmatrix, if a lane has neighbours of that dimension: so it is counted as "8:2 2:1", of which the
-instruction's first eight are every second one (`passes/lowering/byte_matrices.py`). The columns of
+instruction's first eight are every second one (`passes/lowering/matrix.py`). The columns of
 C that a lane has are then four in a row, which are stored together. tf32 is read by pairs, too.
 
 ldmatrix reads 16 bytes of eight rows at a time, which the swizzles of wgmma and TMA spread over the
@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag.memory_layout import row_order, stored
 from fragir.dialects.frag.product_layouts import choose, wgmma_n
 from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
@@ -111,3 +113,48 @@ def instruction_of(product: frag.MmaOp, warps: tuple[int, int], wgmma: bool, tar
     element = element_name(a.element_type)
     n = wgmma_n(frag.TileType((c.rows, c.cols // warps[1]), c.element_type), element)
     return f"m64n{n}k{wgmma_k(element)}.{element}"
+
+
+# -- transposed copy -------------------------------------------------------------------------------
+# An operand of wgmma that is transposed in shared memory, on its way from global memory.
+#
+# wgmma reads elements other than of 16 bits K-major, and one operand only from registers. Where
+# both
+# A and B lie across K, the other one is read from its slot by all warps, as fragments whose rows
+# are
+# written K-major to a second place, from which wgmma reads. Bytes are read as pairs by `ldmatrix`
+# and
+# taken apart by `prmt`, tf32 two at a time; both are written by `stmatrix`. Lanes hold every
+# second
+# row, so rows lie in that order in the second place, eight that are written together beside each
+# other, and the accumulators' columns are counted so.
+
+FRAGMENTS = {8: "m16n8k32", 32: "m16n8k8"}  # whose A is read and written, by bits of an element
+
+
+class TransposedCopy:
+    """The second place of an operand, of the size of one slot: `rows` along M or N, and K."""
+
+    def __init__(self, element: Attribute, tile: tuple[int, int], warps: int):
+        rows, k = tile
+        bits = ptx.bits(element)
+        space = frag.SharedAttr(swizzle_for(k * bits // 8))
+        order = in_pairs("m")
+        name = f"{FRAGMENTS[bits]}.{element_name(element)}"
+        fragment = frag.MmaFragment(name, "a", (warps, 1), (("m", order),))
+        self._tile = frag.TileType(tile, element, frag.MmaLayoutAttr(fragment))
+        plain = MemRefType(element, tile, memory_space=space)
+        self.alloc = memref.AllocOp([], [], stored(plain, row_order(order, rows)))
+        self.memory: SSAValue = self.alloc.memref
+        self.memory.name_hint = "k_major"
+
+    def fill(self, slot: SSAValue, met: bool) -> tuple[Operation, ...]:
+        """What transposes a slot's part; a barrier, after which all threads see it, comes last.
+
+        Unless threads have `met` since the last turn's product, they wait for those that still
+        read the second place.
+        """
+        load = frag.LoadOp(slot, [0, 0], self._tile, transposed=True)
+        store = frag.StoreOp(load.tile, self.memory, [0, 0])
+        before = () if met else (frag.BarrierOp(),)
+        return load, *before, store, frag.BarrierOp()

@@ -16,9 +16,8 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.matmul_sums import Scaling
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.shorthands import constant_of, is_memref
 from fragir.errors import FragirError
 from fragir.passes.tiling.tile_writer import TileWriter
 

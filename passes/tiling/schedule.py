@@ -11,9 +11,9 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.instructions import largest_n
 from fragir.dialects.limits import BLOCK_REGISTERS
-from fragir.dialects.narrow import integers, memref_type
+from fragir.dialects.shorthands import integers, memref_type
 from fragir.errors import FragirError
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 from fragir.isa.products import DENSE, emulated, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
@@ -63,7 +63,7 @@ def _schedule(
     a = product.memories()[0]
     roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
     if roles:
-        from fragir.passes.tiling.mapped import unmapped  # few products have roles
+        from fragir.passes.tiling.role_schedule import unmapped  # few products have roles
 
         remark = unmapped(product, target)
         roles = remark is None

@@ -27,7 +27,7 @@ class GemmInParts(Gemm):
     def _annotate(self) -> None:
         super()._annotate()
         if self.product.through():
-            from fragir.passes.tiling.parts_memory import note_least
+            from fragir.passes.tiling.parts import note_least
 
             note_least(self.function, self.product, self.schedule)
 

@@ -13,7 +13,7 @@ from xdsl.dialects import cf
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from fragir.dialects import ptx
-from fragir.passes.lifting.liveness import live
+from fragir.passes.lifting.module import live
 
 
 def ways(block: Block) -> list[tuple[Block, Sequence[SSAValue]]]:

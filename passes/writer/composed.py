@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, element_name
 from fragir.errors import FragirError
+from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import HALVES, Convert
 from fragir.passes.writer.sequences import SUBJECTS, sequence
 from fragir.passes.writer.sequences.sequence import Sequence
@@ -41,7 +42,7 @@ def write(w: KernelText, convert: Convert, op: Operation) -> bool:
 
 def write_fast(w: KernelText, convert: Convert, op: Operation) -> bool:
     """Writes an operation as its fastmath flags allow; False where they change nothing."""
-    from fragir.passes.writer.sequences.fast import fast
+    from fragir.passes.writer.sequences.rounding import fast
 
     name = element_name(ptx.scalar_type(op.results[0].type))
     flags = op.properties["fastmath"]
@@ -117,3 +118,17 @@ def _bitcast(w: KernelText, op: Operation) -> None:
     if ptx.bits(source.type) != ptx.bits(result.type):
         raise FragirError(f"{source.type} and {result.type} differ in their bits")
     w.alias(result, w.in_registers(source))
+
+
+# -- missing ---------------------------------------------------------------------------------------
+# What there is, where an operation has no instruction: for messages.
+
+
+def hint(name: str) -> str:
+    """A way out where an operation cannot be written as PTX."""
+    dialect = name.partition(".")[0]
+    if dialect not in ("math", "arith"):
+        return "lower tiles with convert-frag-to-ptx first"
+    known = {*tables.FLOAT, *tables.SCALED, *tables.INTEGER, *SUBJECTS}
+    names = sorted(each.partition(".")[2] for each in known if each.startswith(dialect + "."))
+    return f"{dialect} has {', '.join(names)}"

@@ -13,14 +13,30 @@ from fragir.dialects.elements import (
     element_name,
     element_type,
 )
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
-from fragir.isa.elements import FLOAT8
+from fragir.isa.model import FLOAT8
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
-from fragir.passes.writer.packing import four_bytes, padded
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
+
+# -- packing ---------------------------------------------------------------------------------------
+# Elements of a byte and less, packed in registers of 32 bits.
+
+
+def padded(names: list[str], count: int) -> list[str]:
+    """What fills a register of `count` elements; the last of a vector may hold fewer."""
+    return [*names, *names[-1:] * (count - len(names))]
+
+
+def four_bytes(w: KernelText, target: str, words: list[str]) -> None:
+    """A register of the lowest bytes of four."""
+    low, high = w.registers.fresh(32), w.registers.fresh(32)
+    w.emit("prmt.b32", low, words[0], words[1], "0x0040")
+    w.emit("prmt.b32", high, words[2], words[3], "0x0040")
+    w.emit("prmt.b32", target, low, high, "0x5410")
+
 
 HALVES = ("f16", "bf16")
 _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (4, 8, 16, 32, 64)}
@@ -158,8 +174,6 @@ class Convert:
                 UE8M0.write(w, [target], [name])
             self.narrowed(result, codes, 8)
         elif second in _ONE_BYTE:
-            from fragir.passes.writer.narrow_floats import write
-
             write(w, result, names, second)
         elif not is_vector(result.type):
             w.emit(f"cvt.rn.{second}.f32", w.define(result)[0], names[0])
@@ -363,3 +377,57 @@ def _signed(rule: str, first: str, second: str) -> tuple[str, str]:
     if rule == "unsigned" and second in _INTEGER_BITS:
         second = second.replace("s", "u")
     return first, second
+
+
+# -- narrow floats ---------------------------------------------------------------------------------
+# f32 as floats of eight bits and fewer, two at a time (PTX ISA 9.2, section 9.7.9.22).
+
+
+def write(w: KernelText, result: SSAValue, names: list[str], second: str) -> None:
+    """A value from one f32 register or literal an element; FragirError on other targets."""
+    opcode = f"cvt.rn.satfinite.{second.removesuffix('x2')}x2.f32"
+    if not w.has(opcode):
+        lowest = requirement(opcode).lowest_target
+        raise FragirError(f"f32 is converted to {second} from {lowest} on, not on {w.target}")
+    per = 8 if second == "e2m1x2" else 4
+    for i, target in enumerate(w.define(result)):
+        part = padded(names[per * i : per * (i + 1)], per)
+        pairs = list(zip(part[::2], part[1::2], strict=True))
+        if second in FLOAT8:
+            both = [w.registers.fresh(16) for _ in pairs]
+            for pair, (low, high) in zip(both, pairs, strict=True):
+                w.emit(opcode, pair, high, low)
+            w.emit("mov.b32", target, vector(both))
+            continue
+        words = [_word(w, opcode, low, high) for low, high in pairs]
+        if per == 8:
+            four_bytes(w, target, words)
+            continue
+        if second == "e2m1":
+            words = [_spread(w, word) for word in words]
+        w.emit("prmt.b32", target, *words, "0x5410")
+
+
+def _word(w: KernelText, opcode: str, low: str, high: str) -> str:
+    """Two floats as the lowest bits of a register: a byte each, or two nibbles of one byte."""
+    word = w.registers.fresh(32)
+    if ".e2m1x2" not in opcode:
+        pair = w.registers.fresh(16)
+        w.emit(opcode, pair, high, low)
+        w.emit("cvt.u32.u16", word, pair)
+        return word
+    # the byte register exists inside of braces only
+    w.lines.append("    { .reg .b8 %b;")
+    w.emit(opcode, "%b", high, low)
+    w.emit("cvt.u32.u8", word, "%b")
+    w.lines.append("    }")
+    return word
+
+
+def _spread(w: KernelText, word: str) -> str:
+    """Two nibbles of a byte as two bytes."""
+    spread = w.registers.fresh(32)
+    w.emit("shl.b32", spread, word, "4")
+    w.emit("and.b32", spread, spread, "0x0F00")
+    w.emit("lop3.b32", word, word, "0x0F", spread, "0xEA")
+    return word

@@ -8,15 +8,14 @@ from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.ptx.foreign import items_of
 from fragir.errors import FragirError
+from fragir.mlir.diagnostics import fail
 from fragir.passes.writer.blocks import Sharing, crossing, ways
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.passes.writer.literals import held
-from fragir.passes.writer.origins import file_directives
-from fragir.passes.writer.text import Names
+from fragir.passes.writer.text import Names, file_directives
 from fragir.ptx import tree
 from fragir.ptx.visit import walk
 from fragir.ptx.writer import write_node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from fragir.diagnostics import fail, note_place
 from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError, pass_on
+from fragir.mlir.diagnostics import fail, note_place
 from fragir.passes.writer import operations as operations  # attaches what is known of each
 from fragir.passes.writer.elementwise import ElementwiseWriter
 from fragir.passes.writer.text import KernelText
@@ -41,6 +41,6 @@ class KernelWriter(KernelText):
     def _write_elementwise(self, op: Operation) -> None:
         """Elementwise arithmetic is in tables; what is in none has no PTX."""
         if not self._elementwise.write(op):
-            from fragir.passes.writer.missing import hint
+            from fragir.passes.writer.composed import hint
 
             raise FragirError("there is no instruction for it", hint=hint(op.name))

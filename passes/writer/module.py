@@ -8,20 +8,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FileLineColLoc, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import kernels_of
-from fragir.dialects.narrow import integers, is_array
-from fragir.dialects.walking import operations_in
+from fragir.dialects.shorthands import integers, is_array, operations_in
 from fragir.errors import FragirError, pass_on
 from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
-from fragir.passes.levels import require
-from fragir.passes.limits import aligned
+from fragir.mlir.diagnostics import fail
+from fragir.passes.remarks import aligned
+from fragir.passes.tile_passes import require
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.origins import LineOrigin, Origins, file_directives
-from fragir.passes.writer.text import TENSOR_MAP
+from fragir.passes.writer.text import TENSOR_MAP, LineOrigin, Origins, file_directives
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
 

@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import Convert

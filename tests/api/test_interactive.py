@@ -20,6 +20,7 @@ import pytest
 
 import fragir
 from fragir import emulator, host, isa, ptx, reference, scheduling
+from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, dense, descriptors, query, tensor_boxes
 from fragir.layout import (
     Layout,
@@ -33,7 +34,6 @@ from fragir.layout import (
     to_linear,
 )
 from fragir.layout.planning import costs, planner, registers, report, shared, warp
-from fragir.pipeline import Stage
 from fragir.reference.bounded import bounded, exactly
 from fragir.sweeps import Plan, Sweep, Task
 from tests.api.test_names import LISTED, found
@@ -193,7 +193,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.sweeps.Plan": Plan,
     "fragir.sweeps.Sweep": lambda: Sweep(lambda plan: [], lambda task: {}),
     "fragir.sweeps.Task": lambda: Task(3, "what"),
-    "fragir.pipeline.Stage": lambda: Stage("toy-fuse", lambda contents: True),
+    "fragir.compilation.pipeline.Stage": lambda: Stage("toy-fuse", lambda contents: True),
 }
 ELSEWHERE = {
     "errors with a text and a place, shown as such": {
@@ -203,7 +203,7 @@ ELSEWHERE = {
     },
     "a base class, or what the inside of a pass or an evaluation is given": {
         *("fragir.emulator.Hooks", "fragir.passes.lowering.lane_builder.Lanes"),
-        *("fragir.passes.writer.text.KernelText", "fragir.pipeline.Contents"),
+        *("fragir.passes.writer.text.KernelText", "fragir.compilation.pipeline.Contents"),
         "fragir.reference.run.Run",
         "fragir.late_dialect.LateDialect",
     },

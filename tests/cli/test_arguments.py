@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.cli.argument_files import Loaded
-from fragir.cli.arguments import ArrayArgument, StructArgument, parse, read_array
+from fragir.cli.arguments import ArrayArgument, Loaded, StructArgument, parse, read_array
 from fragir.errors import FragirError
 
 Fragir = Callable[..., Any]

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from fragir.cli import main as program
-from fragir.cli.examples import TaughtCommand, folded
+from fragir.cli.command import TaughtCommand, folded
 from fragir.cli.main import COMMANDS, GROUPS, main
 
 ROOT = Path(__file__).resolve().parents[2]

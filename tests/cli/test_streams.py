@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from fragir.cli.command import guarded, note, print_table
-from fragir.cli.signals import raised
+from fragir.cli.command import guarded, note, print_table, raised
 from fragir.errors import FragirError, printable
 
 Fragir = Callable[..., Any]

@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fragir.cli import progress
-from fragir.cli.progress import Progress
-from fragir.cli.terminal import in_colour, moves
+from fragir.cli import terminal
+from fragir.cli.terminal import Progress, in_colour, moves
 
 pty = pytest.importorskip("pty", reason="pseudo terminals are of POSIX")
 
@@ -25,11 +24,11 @@ VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM
 # a bar comes at once; `drawn` waits for it, and until it has been drawn anew
 DRAWN = """
 import sys, time
-from fragir.cli import progress
-progress.DELAY = 0
+from fragir.cli import terminal
+terminal.DELAY = 0
 def drawn():
     end = time.monotonic() + 20
-    while (now := progress.Progress._open) and now._bar is None and time.monotonic() < end:
+    while (now := terminal.Progress._open) and now._bar is None and time.monotonic() < end:
         time.sleep(0.01)
     if now:
         now._bar.refresh()
@@ -122,7 +121,7 @@ def test_no_bar_elsewhere(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And no thread: stderr is a file here. Colours that are asked for are no terminal."""
-    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(terminal, "DELAY", 0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     threads = threading.active_count()
     with Progress("label") as bar:
@@ -135,9 +134,9 @@ def test_no_bar_elsewhere(
 
 def test_a_bar_swings_until_it_is_called(tmp_path: Path) -> None:
     code = DRAWN + (
-        "with progress.Progress('the label') as bar:\n"
+        "with terminal.Progress('the label') as bar:\n"
         "    drawn()\n    bar(0.25)\n    bar.say('another')\n    drawn()\n"
-        "    print('a line of a result')\n    print('kept', file=progress.STDERR)\n"
+        "    print('a line of a result')\n    print('kept', file=terminal.STDERR)\n"
     )
     seen, _, exit_code = on_terminal(code, folder=tmp_path)
     assert exit_code == 0
@@ -154,10 +153,10 @@ def test_a_bar_swings_until_it_is_called(tmp_path: Path) -> None:
 def test_a_bar_inside_of_another(tmp_path: Path) -> None:
     """One bar, with the inner label for a while; a fraction of the part is none of the whole."""
     code = DRAWN + (
-        "with progress.Progress('outside'):\n    drawn()\n"
-        "    with progress.Progress('inside') as bar:\n        bar(0.75)\n        drawn()\n"
+        "with terminal.Progress('outside'):\n    drawn()\n"
+        "    with terminal.Progress('inside') as bar:\n        bar(0.75)\n        drawn()\n"
         "    drawn()\n"
-        "with progress.Progress('afterwards'):\n    drawn()\n"
+        "with terminal.Progress('afterwards'):\n    drawn()\n"
     )
     seen, _, exit_code = on_terminal(code, folder=tmp_path)
     assert exit_code == 0, seen
@@ -168,7 +167,7 @@ def test_a_bar_inside_of_another(tmp_path: Path) -> None:
 
 
 def test_what_is_over_soon_has_no_bar(tmp_path: Path) -> None:
-    code = "from fragir.cli.progress import Progress\nwith Progress('label'):\n    pass\n"
+    code = "from fragir.cli.terminal import Progress\nwith Progress('label'):\n    pass\n"
     code += "import sys; assert 'rich' not in sys.modules"
     assert on_terminal(code, folder=tmp_path) == ("", "", 0)
 

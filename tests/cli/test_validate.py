@@ -13,7 +13,7 @@ import pytest
 
 from fragir.toolchain import driver
 from fragir.validation import probes
-from fragir.validation.codes import Words
+from fragir.validation.products import Words
 
 Fragir = Callable[..., Any]
 

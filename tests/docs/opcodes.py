@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fragir.emulator.values import language
-from fragir.ptx.opcodes import arithmetic, control, copies, matrices, memory, synchronisation
+from fragir.ptx.opcodes import arithmetic, copies, matrices, memory, synchronisation
 from fragir.ptx.opcodes.row import Opcode
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "opcodes.md"
@@ -27,9 +27,8 @@ FAMILIES = (
     ("Arithmetic, logic, comparisons, conversions, moves", arithmetic),
     ("Memory", memory),
     ("Copies", copies),
-    ("Synchronisation", synchronisation),
+    ("Synchronisation and control", synchronisation),
     ("Matrices", matrices),
-    ("Control", control),
 )
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from fragir.draw.palette import CHALK, COUNT, INK, Colour, colour
+from fragir.draw.svg import CHALK, COUNT, INK, Colour, colour
 
 # Machado, Oliveira, Fernandes: "A physiologically-based model for simulation of color vision
 # deficiency", IEEE TVCG 2009, table 1, severity 1.0; they multiply linear red, green and blue.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.checks.sentences import quote
+from fragir.emulator.checks.operand_contents import quote
 from fragir.ptx.opcodes.table import OPCODES
 
 HEAD = """.version 8.6

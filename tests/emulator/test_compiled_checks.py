@@ -12,7 +12,7 @@ import pytest
 from fragir.emulator import Hooks, Report, run
 from fragir.emulator.checks import conflicts
 from fragir.emulator.checks.conflicts import LANES, by_warp, passes_of, sectors_of
-from fragir.emulator.checks.races import compiled, ledger, races
+from fragir.emulator.checks.races import ledger, races, undisputed
 from fragir.emulator.checks.races.races import Races
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import active
@@ -174,15 +174,15 @@ def test_blocks_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_core_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the others compare numpy with itself."""
     seen: list[int] = []
-    plain = compiled.CompiledLedgers.write
+    plain = undisputed.CompiledLedgers.write
 
     def write(self: Any, *arguments: Any) -> int:
         seen.append(plain(self, *arguments))
         return seen[-1]
 
-    monkeypatch.setattr(compiled.CompiledLedgers, "write", write)
+    monkeypatch.setattr(undisputed.CompiledLedgers, "write", write)
     both(program(2), monkeypatch, block=(64,))
-    assert any(found != compiled.BY_NUMPY for found in seen)
+    assert any(found != undisputed.BY_NUMPY for found in seen)
 
 
 LOOP = """

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
-from fragir.emulator.checks.definedness.spreading import logic, spread
+from fragir.emulator.checks.definedness.registers import logic, spread
 from fragir.ptx.opcodes.row import LOGIC
 
 from .faults import Fault, faults

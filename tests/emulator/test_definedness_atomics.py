@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.checks.definedness.atomics import rule
+from fragir.emulator.checks.definedness.accesses import rule
 from fragir.emulator.instructions.atomics import operator
 
 BITS = 3  # of the values that are tried; the others are zero, and defined

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import Finding, run
-from fragir.emulator.checks.address_origins import ANYTHING, NUMBER, Origin, Origins
+from fragir.emulator.checks.extents import ANYTHING, NUMBER, Origin, Origins
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 from fragir.ptx.opcodes.table import OPCODES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fragir
 from fragir.emulator import Report, run
-from fragir.emulator.checks.fragments.affine_fit import TORN, UNKNOWN, fit, permutation
+from fragir.emulator.checks.fragments.patterns import TORN, UNKNOWN, fit, permutation
 
 from .faults import FOLDER, Fault
 

@@ -11,7 +11,7 @@ import fragir
 from fragir import f32
 from fragir.emulator import Finding, Report
 from fragir.emulator.report import gathered, placed
-from fragir.host.reports import joined
+from fragir.host.running import joined
 
 RACE = Finding("race", "st after ld", "k.ptx", 9, 5, 0, 3, 64, "4", other=(7, 5))
 LETTER = replace(RACE, kind="proxy-fence", severity="letter")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.checks.sentences import quote
+from fragir.emulator.checks.operand_contents import quote
 
 HEAD = """.version 8.6
 .target sm_90

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import CheckFailure, EmulationError, Hooks, Report, run
-from fragir.emulator.checks.foreign import MakesCheck
+from fragir.emulator.checks.selection import MakesCheck
 from fragir.emulator.program.failure import EmulatorFailure
 from fragir.ptx.opcodes import table
 

@@ -9,9 +9,9 @@ import pytest
 
 from fragir.emulator import EmulationError, run
 from fragir.emulator.instructions.alu import elementwise, of1
-from fragir.emulator.launch import programs
+from fragir.emulator.launch import decoding
+from fragir.emulator.launch.decoding import Shelf
 from fragir.emulator.launch.launch import PROGRAMS
-from fragir.emulator.launch.programs import Shelf
 from fragir.ptx.opcodes.row import Opcode
 from fragir.ptx.opcodes.table import OPCODES, registered
 from fragir.ptx.reader import PtxSyntaxError, characters_read, parse
@@ -73,12 +73,12 @@ def test_launches_do_not_see_each_other(text: bool) -> None:
 def test_a_text_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str | None] = []
 
-    class CountedProgram(programs.Program):
+    class CountedProgram(decoding.Program):
         def __init__(self, module: object, entry: str | None, opcodes: object) -> None:
             made.append(entry)
             super().__init__(module, entry, opcodes)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(programs, "Program", CountedProgram)
+    monkeypatch.setattr(decoding, "Program", CountedProgram)
     for number in range(4):
         total(SUM, 32, number)
     assert made == [None]
@@ -195,7 +195,7 @@ st.global.u32 [%rd1], %r2; ret;
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, bound in (("TEXTS", 10_000), ("CODES", 500)):
-        monkeypatch.setattr(programs, name, bound)
+        monkeypatch.setattr(decoding, name, bound)
     shelf = Shelf(OPCODES)
     body = "mov.u32 %r1, 1;\n" * 100
     texts = [
@@ -206,9 +206,9 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         module = shelf.module(text)
         assert shelf.module(text) is module
         shelf.give(shelf.take(module, None), None)
-    kept = programs.TEXTS // len(texts[0]) + 1  # the newest is read when it is there
-    assert shelf.held == (kept, programs.CODES // 102)
-    long = texts[0] + f"// {'x' * programs.UNREAD * programs.TEXTS}\n"
+    kept = decoding.TEXTS // len(texts[0]) + 1  # the newest is read when it is there
+    assert shelf.held == (kept, decoding.CODES // 102)
+    long = texts[0] + f"// {'x' * decoding.UNREAD * decoding.TEXTS}\n"
     assert shelf.module(long) is shelf.module(long)  # the last one, whatever its size
     assert shelf.held[0] == 1
     large = shelf.module(texts[0].replace(body, body * 5))

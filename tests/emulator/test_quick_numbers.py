@@ -19,9 +19,8 @@ import pytest
 
 from fragir.emulator.instructions.computed import value
 from fragir.emulator.instructions.convert import pair_of_singles
-from fragir.emulator.numbers.formats import FORMATS
-from fragir.emulator.numbers.narrowing import narrow
-from fragir.emulator.numbers.rounding import decode, encode, quantize, sum_odd
+from fragir.emulator.numbers.rounding import decode, encode, narrow, quantize, sum_odd
+from fragir.emulator.numbers.types import FORMATS
 from fragir.emulator.values.arrays import definition
 from fragir.emulator.values.language import range_of
 from fragir.emulator.values.reals import flush, quotient_odd, root_odd

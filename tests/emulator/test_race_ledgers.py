@@ -10,8 +10,8 @@ import pytest
 
 from fragir.emulator import Report, run
 from fragir.emulator.checks.races import global_places, ledger
+from fragir.emulator.checks.races.clocks import record
 from fragir.emulator.checks.races.ledger import READ, SMALL, WRITE, Ledger, LedgerRoom
-from fragir.emulator.checks.races.records import record
 from fragir.emulator.machine.transfers import Region
 
 from .faults import Fault, faults

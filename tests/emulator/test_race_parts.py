@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.checks.races.clocks import Clocks, later
-from fragir.emulator.checks.races.clusters import covers
-from fragir.emulator.checks.races.hearsay import Told
-from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, WRITE, Ledger
-from fragir.emulator.checks.races.read_log import COMPACT, ReadLog
-from fragir.emulator.checks.races.records import (
+from fragir.emulator.checks.races.clocks import (
     ASYNC,
     COLUMN_MASK,
     PENDING,
     SITE_MASK,
     STRONG,
     TIME_SHIFT,
+    Clocks,
+    later,
     record,
     site_of,
 )
-from fragir.emulator.checks.sites import Sites
+from fragir.emulator.checks.races.hearsay import Told, covers
+from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, WRITE, Ledger
+from fragir.emulator.checks.races.shared_places import COMPACT, ReadLog
+from fragir.emulator.checks.synchronisation import Sites
 
 
 def numbers(*values: Any) -> Any:

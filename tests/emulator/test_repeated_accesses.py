@@ -13,11 +13,10 @@ import pytest
 from fragir.emulator import EmulationError, Report, run
 from fragir.emulator.checks import located
 from fragir.emulator.checks.races import shared_places
-from fragir.emulator.checks.races.compiled import BY_NUMPY
 from fragir.emulator.checks.races.shared_places import LIMIT
-from fragir.emulator.checks.races.undisputed import UndisputedGlobal, UndisputedShared
+from fragir.emulator.checks.races.undisputed import BY_NUMPY, UndisputedGlobal, UndisputedShared
 from fragir.emulator.launch import decoding
-from fragir.emulator.machine import patterns
+from fragir.emulator.machine import arena
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.native import library
 from tests.emulator.native.test_watched_runs import EACH, Kept, compare, kept, loop, program
@@ -70,7 +69,7 @@ def kinds(report: Report) -> set[str]:
 
 @pytest.mark.parametrize("room", [4096, 0])
 def test_places_are_found_once(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "ROOM", room)
+    monkeypatch.setattr(arena, "ROOM", room)
     calls: Counter[str] = Counter()
 
     def count(name: str) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, Report, TensorMap, run
-from fragir.emulator.launch.storage import storages
+from fragir.emulator.launch.arguments import storages
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import KINDS, EmulationError, run
-from fragir.emulator.checks.sentences import SENTENCES, quote
+from fragir.emulator.checks.operand_contents import SENTENCES, quote
 from fragir.emulator.report import PERFORMANCE, Asynchrony
 
 from .faults import Fault, faults

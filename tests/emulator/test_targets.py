@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.launch.targets import runs
+from fragir.emulator.launch.limits import runs
 
 EMPTY = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k()\n{{\n    ret;\n}}\n"
 

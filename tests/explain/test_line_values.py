@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fragir.errors import FragirError
-from fragir.explain.asked import RegisterAsked, asked
-from fragir.explain.held import decoded
+from fragir.explain.held import RegisterAsked, asked, decoded
 from fragir.explain.line_values import line_values
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fragir.explain
-from fragir.explore.bundle import bundle
+from fragir.explore.document import bundle
 from tests.explain.examples import PROGRAMS, report_of
 from tests.explore.engine import answered
 

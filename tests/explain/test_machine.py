@@ -8,7 +8,7 @@ import pytest
 
 import fragir
 from fragir.explain.machine import MachineCode, machine_code, pressure_by_line, spills_by_line
-from fragir.toolchain.spills import most_spilled
+from fragir.toolchain.sass_loops import most_spilled
 from tests.cli.test_spills import FEW
 
 VALUES = 40

@@ -13,8 +13,8 @@ import pytest
 
 from fragir.draw.layouts import slot_label
 from fragir.explain import ProgramReport, explain
-from fragir.explain.differences import counts
 from fragir.explain.report import Mark, ValueShown
+from fragir.explain.texts import counts
 from fragir.isa.layout_texts import read_layout
 from fragir.layout import Layout
 from tests.browser import Pages

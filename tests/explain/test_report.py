@@ -14,18 +14,17 @@ from xdsl.printer import Printer
 
 import fragir
 from fragir import isa
+from fragir.compilation.program import emit_with_origins, lower, parse
 from fragir.draw.conversions import conversion_drawing
 from fragir.draw.layouts import slot_label
 from fragir.errors import FragirError
 from fragir.explain import explain, explain_ptx
-from fragir.explain.differences import LineChange, applied, bare, counts, differences
-from fragir.explain.foreign import statements
-from fragir.explain.pictures import picture_of
-from fragir.explain.programs import lines_of
+from fragir.explain.programs import lines_of, statements
+from fragir.explain.report import picture_of
+from fragir.explain.texts import LineChange, applied, bare, counts, differences
 from fragir.isa.layout_texts import read_layout
 from fragir.layout import Layout
-from fragir.passes.writer.origins import LineOrigin
-from fragir.program import emit_with_origins, lower, parse
+from fragir.passes.writer.text import LineOrigin
 from tests.draw.reading import pictures
 from tests.explain.examples import PROGRAMS, ROOT, foreign, report_of
 

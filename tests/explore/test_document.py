@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import fragir.cli.pages
+import fragir.cli.files
 from fragir import isa
 from fragir.cli.main import main
-from fragir.draw.palette import COUNT, colour, hexadecimal
+from fragir.draw.svg import COUNT, colour, hexadecimal
 from fragir.errors import FragirError
 from fragir.explore import page
-from fragir.explore.bundle import bundle
+from fragir.explore.document import bundle
 
 Written = Callable[[dict[str, str]], Path]
 
@@ -119,7 +119,7 @@ def test_the_command(
         opened.append(url)
         return True
 
-    monkeypatch.setattr(fragir.cli.pages, "open_in_browser", open_in_browser)
+    monkeypatch.setattr(fragir.cli.files, "open_in_browser", open_in_browser)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["explore"]) == 0
     (address,) = opened

@@ -13,11 +13,10 @@ from fragir.draw.grid import Grid
 from fragir.draw.layouts import COLOURS, hardware_drawing, is_of_registers, layout_drawing
 from fragir.draw.memory import memory_drawing
 from fragir.errors import FragirError
-from fragir.explore.tables import tables
+from fragir.explore.document import tables
 from fragir.isa.descriptors import describe
-from fragir.isa.elements import BITS
 from fragir.isa.layout_texts import read_layout
-from fragir.isa.model import Instruction
+from fragir.isa.model import BITS, Instruction
 from fragir.isa.operand_tiles import operand_tiles
 from fragir.isa.provenance import provenance
 from fragir.isa.query import View

@@ -188,5 +188,5 @@ def test_stages_that_cannot_be_used_are_named_where_an_operation_is_left(
     assert (
         "; the stage burn of the package hotkit cannot be used: AttributeError: module 'hotkit' "
         "has no attribute 'nothing'; the stage freeze of the package hotkit cannot be used: "
-        "hotkit:FREEZE is a int, not a fragir.pipeline.Stage"
+        "hotkit:FREEZE is a int, not a fragir.compilation.pipeline.Stage"
     ) in error

@@ -23,7 +23,7 @@ PIPELINE = f"kit-to-frag,kit-set-tile{{m=32 n=32 k=16}},{OURS}"
 PYTHON = f"""
 import fragir
 from xdsl.passes import ModulePass
-from fragir import pipeline
+from fragir.compilation import pipeline
 from tilekit.set_tile import SetTilePass
 
 text = open({GRAM!r}).read()

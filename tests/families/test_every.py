@@ -25,7 +25,7 @@ from fragir import compile as compile_program
 from fragir import isa
 from fragir.compiler import lower, parse
 from fragir.dialects import frag
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.isa.targets import newest
 from fragir.toolchain import ptxas
 

@@ -16,13 +16,13 @@ from xdsl.parser import Parser
 import fragir
 from benchmarks.sweeps import memory_kernels
 from fragir import compile as compile_program
+from fragir.compilation.program import context
 from fragir.compiler import Kernel
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
-from fragir.program import context
 
 SWIZZLED = "row [8:^72 8:512] col [64:1]"
 

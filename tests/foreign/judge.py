@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir import program
+from fragir.compilation import program
 from fragir.emulator import Report, TensorMap, run
 from fragir.errors import FragirError
 from fragir.ptx import parse

@@ -22,8 +22,8 @@ from unittest import mock
 
 import pytest
 
-from fragir import diagnostics
 from fragir.cli.opt import FragirOptMain
+from fragir.mlir import diagnostics
 
 SEPARATOR = "// -----\n"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fragir import compile as compile_program
-from fragir import program
+from fragir.compilation import program
 from fragir.dialects.frag import Frag
 from fragir.dialects.ptx import Ptx
 from fragir.toolchain.ptxas import assemble

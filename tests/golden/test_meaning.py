@@ -19,10 +19,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 import fragir
+from fragir.compilation.program import keep_only
 from fragir.compiler import parse
 from fragir.dialects.elements import element_name
-from fragir.dialects.narrow import memref_type
-from fragir.program import keep_only
+from fragir.dialects.shorthands import memref_type
 from fragir.reference import compare, evaluate, outputs
 from tests.properties.judge import inputs
 

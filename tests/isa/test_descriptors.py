@@ -16,7 +16,7 @@ from fragir.isa.descriptors import (
     describe,
     instruction_descriptor,
 )
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 
 CASES: list[tuple[str, Major, int]] = [
     *(("bf16", major, swizzle) for major in ("k", "mn") for swizzle in SWIZZLES),

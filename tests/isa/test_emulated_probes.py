@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fragir import isa
 from fragir.emulator import run
 from fragir.isa import Instruction, Operand
-from fragir.isa.elements import BITS
 from fragir.isa.emit import emit_ptx, parameters
+from fragir.isa.model import BITS
 from fragir.layout import Layout
 
 Ints = NDArray[np.int64]

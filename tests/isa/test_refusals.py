@@ -16,7 +16,7 @@ import pytest
 
 from fragir import isa
 from fragir.isa import Form
-from fragir.isa.elements import BITS
+from fragir.isa.model import BITS
 from fragir.isa.registry import resolve
 from fragir.isa.spelling import mnemonic, normal
 from fragir.isa.targets import NEWEST_VERSION

@@ -71,7 +71,7 @@ def test_wgmma_registers(n: int) -> None:
 
 def test_every_fragment_fills_its_registers() -> None:
     """Registers times elements a register are the slots of the layout, and cover the matrix."""
-    from fragir.isa.elements import BITS
+    from fragir.isa.model import BITS
 
     for instruction in isa.instructions():
         for operand in instruction.operands.values():

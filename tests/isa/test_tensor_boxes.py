@@ -10,7 +10,7 @@ import pytest
 from fragir.errors import FragirError
 from fragir.isa.tensor_boxes import tensor_boxes
 from fragir.layout import Layout
-from fragir.layout.swizzled import swizzled_elements
+from fragir.layout.shared import swizzled_elements
 from tests.emulator.test_bulk_tensor import tile
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fragir import compiler, isa
+from fragir.compilation.notes import instruction_notes
 from fragir.isa import cuda
 from fragir.isa.descriptors import decode
-from fragir.lowering_notes import instruction_notes
 
 SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 ORDERED = SPARSE.replace("mma.sp", "mma.sp::ordered_metadata")

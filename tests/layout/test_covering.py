@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from fragir.layout import Layout
-from fragir.layout.covering import covering
+from fragir.layout.distribution import covering
 from fragir.layout.modes import WARP, Point
 from fragir.layout.replicas import Overlap, overlaps, single_holders
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fragir.layout import Layout, LayoutError, complement, subtile
-from fragir.layout.condition import condition_for
+from fragir.layout.parts import condition_for
 
 
 def test_more_than_a_mebi_of_slots_are_not_looked_at() -> None:

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from fragir.layout import Layout, LayoutError
-from fragir.layout.swizzled import swizzled, swizzled_elements
+from fragir.layout.shared import swizzled, swizzled_elements
 
 
 def byte(rows: int, cols: int, bits: int, width: int, row: int, col: int) -> int:

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
 from fragir.cli.trial import Trial
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.reference.formats import FLOATS, decode
 from fragir.reference.inputs import array_from
 

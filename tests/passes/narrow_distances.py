@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.dialects.ptx.counts import COUNTS
+from fragir.dialects.ptx.tensor_maps import COUNTS
 from fragir.passes.writer import module
 
 _LINE = re.compile(r"\s*(?:@!?(%\w+) )?([a-z][\w.:]*) ?(.*);$")

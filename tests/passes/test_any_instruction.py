@@ -16,7 +16,7 @@ from xdsl.traits import is_side_effect_free, is_speculatable
 
 from benchmarks.sweeps import opcodes, statements
 from fragir import compile as compile_program
-from fragir import program
+from fragir.compilation import program
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.isa.versions import module_version

@@ -16,7 +16,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 import fragir
 from fragir.dialects.elements import element_name, element_type
 from fragir.dialects.frag.canonical import is_exact
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.reference import evaluate
 from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to, storage
 

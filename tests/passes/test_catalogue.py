@@ -22,11 +22,9 @@ import fragir.passes.lowering.operations
 import fragir.passes.placing
 import fragir.passes.writer.operations
 import fragir.reference.lanes
-from fragir.builder.in_flight import TileInFlight
 from fragir.builder.kernel import KernelBuilder
 from fragir.builder.lane import Lane
-from fragir.builder.rings import Ring
-from fragir.builder.slots import RingSlot
+from fragir.builder.rings import Ring, RingSlot, TileInFlight
 from fragir.builder.values import Tile
 from fragir.dialects import catalogue, frag, ptx
 from fragir.dialects.definition import Canonical
@@ -35,8 +33,8 @@ from fragir.errors import FragirError
 from fragir.late_dialect import LateDialect, named, rows
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.writer.text import KernelText
+from fragir.reference.evaluation import scalars
 from fragir.reference.lanes.threads import BlockThreads, meaning_of
-from fragir.reference.meanings import scalars
 from fragir.reference.run import Run
 
 BUILDER = Path(KernelBuilder.__module__.replace(".", "/")).parent
@@ -223,7 +221,8 @@ def test_an_operation_with_a_row_is_not_attached_to() -> None:
 
 LAZY = """
 import sys
-import fragir.passes.lowering.operations, fragir.passes.writer.operations, fragir.reference.meanings
+import fragir.passes.lowering.operations, fragir.passes.writer.operations
+import fragir.reference.evaluation
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import LOWERINGS, MEANINGS
 late = lambda: {name.removeprefix("fragir.") for name in sys.modules if name.endswith(".rings")}

@@ -16,7 +16,7 @@ from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.lowering.arithmetic import Arithmetic
-from fragir.passes.lowering.deferred import defers
+from fragir.passes.lowering.lane_builder import defers
 from fragir.passes.tiling.schedule import schedule_for
 
 PRODUCT = """func.func @gemm(%a: memref<128x64xf16>, %b: memref<64x128xf16>,

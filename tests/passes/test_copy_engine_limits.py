@@ -12,7 +12,7 @@ import fragir
 from fragir import f16
 from fragir.compiler import parse
 from fragir.errors import FragirError
-from fragir.passes.specializing.multiples import divisor_of
+from fragir.passes.specializing.epilogue import divisor_of
 
 BUFFER = "memref<32x64xf16, #frag.shared<swizzle = 128>>"
 TILE = "!frag.tile<32x64xf16>"

@@ -104,7 +104,7 @@ def test_a_format_and_a_method_are_refused() -> None:
 
 LATE_PROGRAM = """
 import sys
-from fragir.program import context
+from fragir.compilation.program import context
 from fragir.dialects.frag import Frag
 
 known = context()

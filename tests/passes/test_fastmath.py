@@ -13,7 +13,7 @@ import pytest
 import fragir
 from fragir import f32
 from fragir.errors import FragirError
-from fragir.reference import fast
+from fragir.reference import elementwise
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.elementwise import BINARY, UNARY
 from fragir.reference.formats import FLOATS
@@ -49,7 +49,7 @@ def test_the_instruction_and_its_error(operation: str) -> None:
         operands = [exactly(wide(v)) for v in (x, y)]
         words = frozenset(flags[9:-1].split(","))
         words = frozenset({"afn", "arcp", "contract"}) if "fast" in words else words
-        expected = fast.apply(name, words, operands, "f32")
+        expected = elementwise.apply(name, words, operands, "f32")
     assert expected is not None
     within(found, "f32", expected)
     usual = np.isfinite(x) & (np.abs(x) < 80) & (np.abs(x) > 1e-30) & np.isfinite(found)
@@ -123,7 +123,7 @@ def test_either_rounding_is_within_the_bound() -> None:
     x, y, z = (rng.standard_normal(1000).astype(np.float32) for _ in range(3))
     z = (-x * y * (1 + z * np.float32(1e-6))).astype(np.float32)
     factors = [exactly(wide(x)), exactly(wide(y))]
-    product = fast.apply("arith.mulf", frozenset({"contract"}), factors, "f32")
+    product = elementwise.apply("arith.mulf", frozenset({"contract"}), factors, "f32")
     assert product is not None
     total = BINARY["arith.addf"](product, exactly(wide(z)), F32)
     once = (wide(x) * wide(y) + wide(z)).astype(np.float32)
@@ -134,7 +134,7 @@ def test_either_rounding_is_within_the_bound() -> None:
     # what is exact stays so
     two = exactly(np.array([2.0, 3.0]))
     assert BINARY["arith.mulf"](two, two, F32).exact
-    kept = fast.apply("arith.mulf", frozenset({"contract"}), [two, two], "f32")
+    kept = elementwise.apply("arith.mulf", frozenset({"contract"}), [two, two], "f32")
     assert kept is not None
     assert kept.exact
 
@@ -143,7 +143,7 @@ def test_what_may_be_flushed() -> None:
     def bound(name: str, *operands: float) -> float:
         given = [exactly(np.array(x)) for x in operands]
         with np.errstate(all="ignore"):
-            found = fast.apply(name, frozenset({"afn", "arcp"}), given, "f32")
+            found = elementwise.apply(name, frozenset({"afn", "arcp"}), given, "f32")
         assert found is not None
         return float(found.bound)
 
@@ -159,7 +159,7 @@ def test_what_may_be_flushed() -> None:
     unknown = Bounded(np.array(1.0), np.array(np.inf))
     for name in ("math.exp2", "math.sqrt", "math.log2"):
         with np.errstate(all="ignore"):
-            found = fast.apply(name, frozenset({"afn"}), [unknown], "f32")
+            found = elementwise.apply(name, frozenset({"afn"}), [unknown], "f32")
         assert found is not None
         assert np.isinf(found.bound)
     assert np.isfinite(UNARY["math.log2"](exactly(np.array(1e-40)), F32).bound)

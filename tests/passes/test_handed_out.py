@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import f16, f32, i1, i8
 
 from fragir.dialects import frag, ptx
 from fragir.layout.modes import WARP
-from fragir.passes.lowering.row_copies import WIDTHS, distribution
-from fragir.passes.placing.default import default_layout
+from fragir.passes.lowering.copies import WIDTHS, distribution
+from fragir.passes.placing.placement import default_layout
 
 
 @settings(max_examples=60, deadline=None)

@@ -219,7 +219,7 @@ def test_functions_that_were_formulas(name: str) -> None:
 
 
 def test_what_has_no_instruction_lists_what_there_is() -> None:
-    from fragir.passes.writer.missing import hint
+    from fragir.passes.writer.composed import hint
 
     assert "absf" in hint("math.fly")
     assert "erf" in hint("math.fly")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.sweeps import lifting
-from fragir import emulator, pipeline, program
+from fragir import emulator
+from fragir.compilation import pipeline, program
 from fragir.errors import FragirError
 from fragir.ptx import parse, walk
 from fragir.ptx.tree import Instruction

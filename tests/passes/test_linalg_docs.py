@@ -12,7 +12,7 @@ import pytest
 
 import fragir
 from fragir.compiler import Argument
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 
 TEXT = (Path(__file__).parents[2] / "docs" / "front-doors.md").read_text()
 PROGRAMS = re.findall(r"^```mlir\n(.*?)^```", TEXT, flags=re.M | re.S)

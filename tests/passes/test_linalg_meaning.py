@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fragir.compiler import context, parse
-from fragir.diagnostics import LocatedFailure, verify
+from fragir.mlir.diagnostics import LocatedFailure, verify
 from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 from fragir.passes.frag_bufferize import FragBufferizePass
 from fragir.reference import evaluate

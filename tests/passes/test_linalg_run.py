@@ -16,10 +16,10 @@ from xdsl.dialects.linalg import Linalg
 
 import fragir
 from fragir.compiler import context
-from fragir.diagnostics import LocatedFailure, LocatingParser, message_of
 from fragir.dialects.elements import TILE_ELEMENTS
 from fragir.dialects.linalg import generic_text
-from fragir.dialects.linalg.hidden_body import hidden_error
+from fragir.dialects.linalg.generic_text import hidden_error
+from fragir.mlir.diagnostics import LocatedFailure, LocatingParser, message_of
 from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 
 Array = npt.NDArray[Any]

@@ -13,8 +13,8 @@ import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Layout, compose, identity, inverse
-from fragir.layout.reorder import free_order, in_order
-from fragir.layout.swizzled import swizzled_elements
+from fragir.layout.regrouping import free_order, in_order
+from fragir.layout.shared import swizzled_elements
 from fragir.passes.frag_place import FragPlacePass
 
 # (instruction, types of A and of the sum, type in IR of both, target)

@@ -11,10 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import fragir
-from fragir import FragirError, pipeline
+from fragir import FragirError
 from fragir.cli.opt import main as opt
+from fragir.compilation import pipeline
+from fragir.compilation.pipeline import Stage, inserted
 from fragir.passes.stages import STAGES, Contents
-from fragir.pipeline import Stage, inserted
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MADE = ["frag-tile", "frag-pipeline", "frag-raster", "frag-prefetch"]  # of a frag.matmul

@@ -6,10 +6,10 @@ import pytest
 
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, grid, text_of
+from fragir.compilation.pipeline import parse, run
+from fragir.compilation.program import parse as parse_program
 from fragir.dialects import frag
 from fragir.errors import FragirError
-from fragir.pipeline import parse, run
-from fragir.program import parse as parse_program
 from fragir.toolchain.ptxas import assemble
 
 CLUSTER = "roles, cluster = 2 : i64"

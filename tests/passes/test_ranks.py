@@ -19,7 +19,7 @@ from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.distribution import dims_of
-from fragir.passes.placing.default import default_layout
+from fragir.passes.placing.placement import default_layout
 
 WARPS = (1, 2, 3, 4)
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragir
-from fragir.compiled import EMULATED_RESIDENT, Kernel
+from fragir.compilation.kernel import EMULATED_RESIDENT, Kernel
 from fragir.reference import evaluate
-from fragir.scheduling.orders import curve, tile_order
+from fragir.scheduling.l2 import curve, tile_order
 from fragir.sweeps import Plan, runner
 
 ORDERS = ("", "rows", "columns", "linear", "grouped 1", "grouped 3", "grouped", "hilbert")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 
 A, B = (f"memref<64x{n}xf16, #frag.shared<swizzle = 128>>" for n in (64, 128))
 RING, SLOT = f"!frag.ring<{A}, {B}>", f"!frag.slot<{A}, {B}>"

@@ -17,7 +17,7 @@ import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Layout
-from fragir.passes.placing.default import default_layout
+from fragir.passes.placing.placement import default_layout
 from tests.passes.test_ranks import SHAPES, WARPS, layouts, tile
 
 Array = npt.NDArray[Any]

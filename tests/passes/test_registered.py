@@ -27,7 +27,7 @@ from fragir.isa.selection import selected_layout
 from fragir.isa.target_rows import at_least
 from fragir.isa.versions import requirement
 from fragir.layout import Layout
-from fragir.validation.answers import instructions
+from fragir.validation.questions import instructions
 
 K16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 K32 = K16.replace("k16", "k32")

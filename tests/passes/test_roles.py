@@ -18,7 +18,7 @@ from fragir.compiler import Kernel, parse
 from fragir.dialects import frag
 from fragir.dialects.frag.roles import Role
 from fragir.errors import FragirError
-from fragir.passes.lowering.role_registers import shared_out
+from fragir.passes.lowering.roles import shared_out
 from fragir.reference import evaluate
 from tests.properties.judge import examples, judge
 

@@ -13,7 +13,7 @@ from xdsl.dialects import func
 
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, text_of
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.errors import FragirError
 from fragir.reference import evaluate
 

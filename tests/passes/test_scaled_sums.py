@@ -10,13 +10,13 @@ from xdsl.dialects import func
 
 import fragir
 from benchmarks.sweeps.pipelines import Config, check
+from fragir.compilation.pipeline import parse as parse_passes
+from fragir.compilation.pipeline import run
 from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.passes.tiling.choosing import choice_for
 from fragir.passes.tiling.scaled_sum import promoted_tile
-from fragir.pipeline import parse as parse_passes
-from fragir.pipeline import run
 from fragir.reference import evaluate
 from fragir.reference.formats import decode, encode
 from tests.properties.judge import judge

@@ -16,7 +16,7 @@ from fragir import f16, f32
 from fragir.builder.kernel import KernelBuilder
 from fragir.passes.func_inline import LARGEST
 from fragir.passes.settling import rounds
-from fragir.sweeps.limits import limited
+from fragir.sweeps.attempt import limited
 
 SECONDS = 20.0  # a hundred times what the slowest here takes: other work may share the machine
 #: Loops that go up a chain without cycles, from a value to what it is made of, or to its root,
@@ -25,11 +25,11 @@ CHAINS = {
     ("structured/loops.py", "(parent := self._parents.get(node, node)) != node"),
     ("structured/memory.py", "(parent := parents.get(node, node)) != node"),
     ("dispatching/groups.py", "True"),  # every turn takes one of those away that might join
-    ("lifting/dominance.py", "a != b"),
-    ("lifting/dominance.py", "runner != above[block]"),
+    ("lifting/module.py", "a != b"),
+    ("lifting/module.py", "runner != above[block]"),
     ("writer/blocks.py", "self._above[number] != number"),
-    ("writer/registers.py", "self._bits.get(prefix, bits) != bits"),
-    ("placing/staging.py", "True"),  # every turn stages an operation more, of those that there are
+    ("writer/text.py", "self._bits.get(prefix, bits) != bits"),
+    ("placing/rewriting.py", "True"),  # every turn stages an operation more, of those that there are
     ("writer/sharing.py", "True"),
 }
 

@@ -11,12 +11,11 @@ from xdsl.ir import Block, SSAValue
 from benchmarks.sweeps import memory_addresses
 from benchmarks.sweeps.memory_addresses import evaluate
 from fragir.layout import Axis, Layout, Mode
-from fragir.layout.swizzled import swizzled_elements
+from fragir.layout.shared import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import in_bytes
-from fragir.passes.lowering.position_rules import position_rule
-from fragir.passes.lowering.positions import position
+from fragir.passes.lowering.positions import position, position_rule
 
 
 def swizzled(shape: tuple[int, int], bits: int, swizzle: int, row: int, col: int) -> int:

@@ -8,7 +8,7 @@ import pytest
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, text_of
 from fragir import f16
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.errors import FragirError
 
 PING_PONG = "roles, consumers = 2 : i64"

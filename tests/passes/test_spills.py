@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fragir
-from fragir.lowering_notes import remarks_of, spill_notes
+from fragir.compilation.notes import remarks_of, spill_notes
 from fragir.toolchain.ptxas import EntryInfo
 
 

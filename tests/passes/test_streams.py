@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import scf
 
+from fragir.compilation.program import parse
 from fragir.passes.pipelining.streams import groups_of
-from fragir.program import parse
 
 PROGRAM = """
 func.func private @g(memref<64x64xf16>)

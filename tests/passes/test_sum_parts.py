@@ -13,7 +13,7 @@ from xdsl.dialects import func
 
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, text_of
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.reference import evaluate
 
 # every step of every tile is counted, and each part with how many there are

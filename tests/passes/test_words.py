@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 import fragir
 from fragir.cli.main import main
+from fragir.compilation.notes import instruction_notes
 from fragir.dialects.frag.product_layouts import selected_tile, turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction, instructions
 from fragir.isa.selection import selected_layout
-from fragir.lowering_notes import instruction_notes
-from fragir.passes.writer.constants import small_float_bits
+from fragir.passes.writer.literals import small_float_bits
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ import fragir
 from fragir import compiler, emulator
 from fragir.errors import FragirError
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.registers import RegisterNames
+from fragir.passes.writer.text import RegisterNames
 
 
 def emit(text: str, target: str = "sm_80") -> str:

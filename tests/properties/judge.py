@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 import fragir
 from fragir.compiler import Argument, Kernel, parse
 from fragir.dialects.elements import element_name
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.reference import compare, evaluate, outputs
 from fragir.reference.formats import INTEGERS, encode
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerType, Signedness
 import fragir
 from benchmarks.sweeps import tile_shapes
 from fragir.dialects import frag
-from fragir.passes.placing.default import default_layout
+from fragir.passes.placing.placement import default_layout
 from tests.properties.judge import judge
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.sweeps import ptx_cache
 from benchmarks.sweeps.ptx_cache import outcome
-from fragir.ptx import _lark, known, learn, parse, shape_cache, walk
+from fragir.ptx import _lark, learn, operands, parse, walk, word_classes
 from fragir.sweeps import Task
 
 
@@ -17,14 +17,14 @@ def test_files(text: str) -> None:
     plain = outcome(text, cache=False)
     assert plain is not None
     for shipped in (True, False):  # with what comes with the package, and without
-        shape_cache.forget(shipped=shipped)
+        operands.forget(shipped=shipped)
         for _ in range(3):  # shapes unknown, met once, known
             assert outcome(text, cache=True) == plain
-    shape_cache.forget()
+    operands.forget()
 
 
 def test_what_comes_with_the_package_follows_from_the_grammar() -> None:
-    assert known.FILE.read_text("utf-8") == learn.known_text()
+    assert word_classes.FILE.read_text("utf-8") == learn.known_text()
 
 
 def test_mutants() -> None:
@@ -63,10 +63,10 @@ def test_long_tables() -> None:
 
 
 def test_few_shapes_serve_many_statements(texts: dict[str, str]) -> None:
-    shape_cache.forget(shipped=True)
+    operands.forget(shipped=True)
     module = parse(texts["nvcc_tensor_sm_90a"])
-    count = sum(len(s.known) + len(s.once) for s in shape_cache.learnt())
-    shape_cache.forget()
+    count = sum(len(s.known) + len(s.once) for s in operands.learnt())
+    operands.forget()
     assert count < len(list(walk(module))) / 20
 
 
@@ -82,7 +82,7 @@ def test_lark_reads_little(texts: dict[str, str], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_lark, "parse", counted)
     for name in ("nvcc_basic_sm_80_lineinfo", "nvcc_tensor_sm_90a"):
         for text in (texts[name], texts[name].replace(", ", " ,\t")):
-            shape_cache.forget()
+            operands.forget()
             parse(text)
             assert len(read) <= 2, read
             read.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -58,9 +59,9 @@ FOR_TYPES = "\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
             "fragir.dialects.elements -> fragir.passes.frag_tile",
         ),
         (
-            "fragir/emulator/numbers/formats.py",
+            "fragir/emulator/numbers/types.py",
             IN_A_FUNCTION.format("from fragir.layout.modes import Mode"),
-            "fragir.emulator.numbers.formats -> fragir.layout.modes",
+            "fragir.emulator.numbers.types -> fragir.layout.modes",
         ),
         (
             "fragir/emulator/numbers/rounding.py",
@@ -85,6 +86,39 @@ def test_a_planted_import_is_found(copy: Path, file: str, planted: str, found: s
         path.write_text(before, "utf-8")
     assert done.returncode == 1
     assert found in done.stdout
+
+
+#: Modules that are there to name others: tables of what is imported when it is asked for.
+REGISTRIES = ("universe", "dialects.catalogue", "sweeps.catalogue")
+
+
+def named_modules(source: str) -> Iterator[tuple[int, str]]:
+    """Strings that are the name of a module, or of something in one ("module:name"), by lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.partition(":")[0]
+            if name.startswith("fragir.") and name in graph().modules:
+                yield node.lineno, name
+
+
+def test_no_string_is_an_import_of_what_is_above() -> None:
+    """A module that `import_module` gets by a string is no import that the contracts see."""
+    order = {room: number for number, room in enumerate(layers()["fragir"])}
+    seen: list[str] = []
+    for module in sorted(graph().modules - {"fragir"}):
+        room = module.split(".")[1]
+        path = ROOT.joinpath(*module.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        for line, name in named_modules(path.read_text("utf-8")):
+            seen.append(name)
+            above = order[name.split(".")[1]] < order[room]
+            assert not above or module.removeprefix("fragir.") in REGISTRIES, (
+                f"{path}:{line}: {name}"
+            )
+    assert "fragir.draw.display" in seen
+    assert list(named_modules('import_module("fragir.draw.display")\n"fragir.errors is fine"')) == [
+        (1, "fragir.draw.display")
+    ]
 
 
 def circles() -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragir
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -342,7 +342,7 @@ def test_the_model_knows_operands_that_are_transposed() -> None:
 
 
 def test_roles_are_explained() -> None:
-    from fragir.passes.tiling.explained import explain_schedules
+    from fragir.passes.tiling.choosing import explain_schedules
 
     text = """func.func @gemm(%a: memref<8192x8192xf16>, %b: memref<8192x8192xf16>,
                     %c: memref<8192x8192xf16>) {

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.scheduling.l2 import best_group, traffic
-from fragir.scheduling.orders import tile_order
+from fragir.scheduling.l2 import best_group, tile_order, traffic
 
 CHUNKS = 24  # of a slab along K
 

@@ -16,7 +16,7 @@ import pytest
 
 from fragir.emulator import Struct, pointers
 from fragir.errors import FragirError
-from fragir.toolchain import driver, tensor_maps
+from fragir.toolchain import driver, gpu_arguments
 from fragir.toolchain.ptxas import assemble
 
 Make = Callable[..., Any]
@@ -366,7 +366,7 @@ def test_absent_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_name_exists_in_the_real_package() -> None:
     """The stand-in must not hide a misspelt function: the names in the source are NVIDIA's."""
     names = set(
-        re.findall(r"\bcuda\.(\w+)", inspect.getsource(driver) + inspect.getsource(tensor_maps))
+        re.findall(r"\bcuda\.(\w+)", inspect.getsource(driver) + inspect.getsource(gpu_arguments))
     ) - {"bindings", "core"}
     assert "cuLaunchKernelEx" in names
     assert [name for name in names if not hasattr(REAL, name)] == []

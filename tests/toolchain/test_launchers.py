@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.errors import FragirError
 from fragir.launchers import launcher
 from fragir.launchers.plan import Array, Map, plan_of

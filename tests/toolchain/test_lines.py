@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir.passes.writer.origins import file_directives
+from fragir.passes.writer.text import file_directives
 from fragir.ptx import parse
 from fragir.ptx.writer import write
 from fragir.toolchain.ptxas import with_lines
@@ -73,7 +73,7 @@ def test_a_place_is_said_once(by_hand: tuple[str, fragir.Kernel, fragir.Kernel])
 
 def test_places_are_the_origins(by_hand: tuple[str, fragir.Kernel, fragir.Kernel]) -> None:
     """Each statement is told as of the operation that `Kernel.origins` has for its line."""
-    from fragir.lowering_notes import origin_of
+    from fragir.compilation.notes import origin_of
 
     _, _, told = by_hand
     said = None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fragir
-from fragir.compiled import Kernel
+from fragir.compilation.kernel import Kernel
 from fragir.launchers import launcher
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

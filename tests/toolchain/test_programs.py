@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.host import Program
 from fragir.host.memory import GpuArena
 from fragir.toolchain import driver

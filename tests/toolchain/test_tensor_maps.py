@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fragir
+from fragir.compilation.arrays import GpuTensorMap
 from fragir.emulator import TensorMap, run
-from fragir.emulator.machine.tensor_map_fields import Im2col
+from fragir.emulator.machine.tensor_map import Im2col
 from fragir.errors import FragirError
-from fragir.tensor_arguments import GpuTensorMap
 from fragir.toolchain import driver
 from fragir.toolchain.ptxas import assemble
 

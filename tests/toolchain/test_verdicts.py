@@ -75,11 +75,11 @@ def test_unknown_words_are_told_as_they_are() -> None:
 
 def test_lines_of_ptx_are_lines_of_the_program() -> None:
     """Every statement of the text is told as of the operation that `comments` say made it."""
-    from fragir.lowering_notes import origin_of
+    from fragir.compilation.notes import origin_of
 
     program = (Path(__file__).parents[2] / "examples" / "gemm.mlir").read_text()
     module = fragir.lower(fragir.parse(program, "gemm.mlir"), "lane", "sm_90a")
-    from fragir.program import emit_with_origins
+    from fragir.compilation.program import emit_with_origins
 
     text, origins = emit_with_origins(module, "sm_90a", comments=True)
     said, told = None, 0

@@ -18,8 +18,17 @@ from fragir.isa.query import View
 from fragir.layout import Layout
 from fragir.toolchain import driver
 from fragir.validation import probes
-from fragir.validation.codes import Words, encode, pack, unpack
-from fragir.validation.products import one_hot, one_hot_count, one_hot_matrices, random, unpacked
+from fragir.validation.products import (
+    Words,
+    encode,
+    one_hot,
+    one_hot_count,
+    one_hot_matrices,
+    pack,
+    random,
+    unpack,
+    unpacked,
+)
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 

@@ -12,10 +12,9 @@ from fragir.emulator.tensor_cores import mma_forms as tensor_mma_forms
 from fragir.emulator.tensor_cores import opcode as tensor_opcode
 from fragir.emulator.tensor_cores.arithmetic import Fused
 from fragir.errors import FragirError
-from fragir.validation.answers import ask
-from fragir.validation.codes import Words
 from fragir.validation.probes import emulator_runner
-from fragir.validation.questions import Code, code_of, questions, scalars
+from fragir.validation.products import Words
+from fragir.validation.questions import Code, ask, code_of, questions, scalars
 
 # What docs/arithmetic.md says of Hopper, by name.
 HOPPER = {

@@ -20,17 +20,16 @@ from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
 from fragir.emulator.checks.extents import Extents
 from fragir.emulator.checks.located import windowed
-from fragir.emulator.checks.races.compiled import (
+from fragir.emulator.checks.races.races import Races
+from fragir.emulator.checks.races.undisputed import (
     LARGEST,
     CompiledLedgers,
     GlobalPointers,
     describe,
     noted_bits,
 )
-from fragir.emulator.checks.races.races import Races
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.native.straight import address_of
-from fragir.emulator.native.watched import WATCHED, WatchedLaunch
+from fragir.emulator.native.straight import WATCHED, WatchedLaunch, address_of
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks

@@ -17,8 +17,8 @@ from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.straight import Terminator
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.foreign import Guarded
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import LocatedAccess, locate
+from fragir.emulator.checks.selection import Guarded
 from fragir.emulator.instructions.async_store import UNIT, filled
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.instructions.warp_matrix import wmma_places

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.machine.arena import AccessPattern
 from fragir.emulator.machine.events import Access, AccessKind
 from fragir.emulator.machine.lanes import LANES, Mask, Step, is_slice
-from fragir.emulator.machine.patterns import AccessPattern
 from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.ptx.tree import Address
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.machine.issues import WARPGROUP
 from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.transfers import WARPGROUP
 from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
 

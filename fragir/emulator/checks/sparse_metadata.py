@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.register_rows import operation, whole_warps
-from fragir.emulator.machine.issues import Issue
 from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.transfers import Issue
 from fragir.emulator.numbers.types import U32, Bools
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.sparse import Metadata

@@ -2,29 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.aligned_arrivals import AlignedArrivals
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.sentences import quote
-from fragir.emulator.checks.sites import Sites
+from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
 from fragir.emulator.numbers.types import I64, U32, Bools, distinct
 from fragir.emulator.program.flow import leaves
+from fragir.emulator.program.program import Program
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.code import Terminator
-    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.straight import Terminator
     from fragir.emulator.machine.transfers import Copy, Transfer
-    from fragir.emulator.program.program import Program
+    from fragir.ptx.opcodes.row import Opcode
     from fragir.ptx.tree import Instruction
+
+
+# -- aligned arrivals ------------------------------------------------------------------------------
+# Aligned barrier instructions at which lanes do not wait for the rest of their warp.
+#
+# bar.arrive, barrier.arrive.aligned, and barrier.cluster.arrive and .wait with .aligned: a warp's
+# lanes may come to them one after the other here, and so it shows only at the end whether all have.
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Of a warp `lane` has come to the instruction at `site`, and `absent` has not as often.
+
+    `instead`: where that one has come, to another of the kind, when those here had not; or None.
+    """
+
+    site: int
+    lane: int
+    absent: int
+    instead: int | None
+
+
+class AlignedArrivals:
+    """How often each lane has come to each of these instructions, and how often it should have."""
+
+    def __init__(self, machine: Machine, program: Program, born: Bools) -> None:
+        self.machine, self.program, self.born = machine, program, born
+        self._came: dict[int, I64] = {}
+        self._due: dict[int, I64] = {}
+
+    def start_wave(self) -> None:
+        self._came.clear()
+        self._due.clear()
+
+    def leave(self, warps: I64) -> None:
+        """Warps go on elsewhere."""
+        for counts in (*self._came.values(), *self._due.values()):
+            counts[warps] = 0
+
+    def note(self, site: int, lanes: I64) -> None:
+        """Lanes come to the instruction at a site. Whoever of their warps has not left, nor has
+        nothing to do any more but to exit, is to come as often."""
+        shape = self.born.shape
+        came = self._came.setdefault(site, np.zeros(shape, np.int64))
+        due = self._due.setdefault(site, np.zeros(shape, np.int64))
+        came.reshape(-1)[lanes] += 1
+        warps = distinct(lanes // LANES)
+        most = np.broadcast_to(came[warps].max(axis=1, keepdims=True), (len(warps), LANES))
+        wanted = self.machine.alive[warps] & self.born[warps]
+        absent = wanted & (came[warps] < most)
+        if absent.any():
+            places = self.machine.key[warps] & (PARKED - 1)
+            for at in distinct(places[absent]).tolist():
+                if leaves(self.program, at):
+                    wanted &= ~(absent & (places == at))
+        due[warps] = np.where(wanted, np.maximum(due[warps], most), due[warps])
+
+    def missing(self) -> Iterator[Missing]:
+        """One of each instruction to which a part of a warp has not come."""
+        short = {site: due > self._came[site] for site, due in self._due.items()}
+        for site, lacks in short.items():
+            for warp in np.flatnonzero(lacks.any(axis=1))[:1].tolist():
+                absent = int(np.flatnonzero(lacks[warp])[0])
+                here = int(np.flatnonzero(~lacks[warp] & (self._came[site][warp] > 0))[0])
+                others = (
+                    other
+                    for other, came in self._came.items()
+                    if came[warp, absent] > came[warp, here]
+                )
+                flat = warp * LANES
+                yield Missing(site, flat + here, flat + absent, next(others, None))
+
+
+# -- sites -----------------------------------------------------------------------------------------
+# Which instruction it is: for what is told without it, such as copies and barriers.
+
+
+class Sites:
+    """`current`: the place in the program of the asynchronous instruction, or of the cluster's
+    barrier, that ran last.
+
+    `last`: the greatest number; instructions of very long programs share it.
+    """
+
+    def __init__(self, program: Program, last: int | None = None) -> None:
+        self.program = program
+        count = len(program.code) if last is None else last
+        self._places = {id(p.ins): min(at, count) for at, p in enumerate(program.code)}
+        self.current = 0
+
+    def of(self, instruction: Instruction) -> int:
+        """The place of an instruction."""
+        return self._places[id(instruction)]
+
+    def instruction(self, site: int) -> Instruction:
+        return self.program.code[site].ins
+
+    def row(self, site: int) -> Opcode:
+        return self.program.opcode(self.instruction(site))
+
+    def words(self) -> tuple[str, ...]:
+        """The opcode of the current one."""
+        return self.program.code[self.current].ins.opcode
+
+    def line(self, site: int) -> int | None:
+        """The line of the PTX."""
+        return self.program.error("", self.program.code[site].ins.at).line
+
+    def during(self, instruction: Instruction, step: Step) -> Step:
+        """The step of an instruction, which is the current one from there on."""
+        site = self.of(instruction)
+
+        def run(sel: Any, mask: Mask) -> None:
+            self.current = site
+            step(sel, mask)
+
+        return run
+
+    def during_barrier(self, instruction: Instruction, terminator: Terminator) -> Terminator:
+        """The same for a barrier of the cluster; others are left as they are."""
+        if self.program.opcode(instruction).ends != "cluster barrier":
+            return terminator
+        return self.during_terminator(instruction, terminator)
+
+    def during_terminator(self, instruction: Instruction, terminator: Terminator) -> Terminator:
+        """The terminator of an instruction, which is the current one from there on."""
+        site = self.of(instruction)
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            self.current = site
+            return terminator(sel, mask)
+
+        return run
 
 
 def _whole(lanes: I64) -> bool:

@@ -18,8 +18,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, numb
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import LOAD, MOST, SPACES, STORE, RowOperand
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
-from fragir.emulator.program.entities import Symbol
-from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.entities import Symbol, constant_or_none
 from fragir.ptx.tree import Address, Name, Sink
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import numpy as np
 
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.instructions.barriers import mbarriers_at
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
-from fragir.emulator.instructions.mbarriers import mbarriers_at
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import where
-from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.entities import constant_or_none
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder

@@ -16,8 +16,7 @@ from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory
-from fragir.emulator.machine.outside import no_block
+from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory, no_block
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
 

@@ -19,7 +19,7 @@ from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import MBARRIER, check_mask, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
-from fragir.emulator.machine.tensor_map_fields import CHUNK, MapFields, read
+from fragir.emulator.machine.tensor_map import CHUNK, MapFields, read
 from fragir.emulator.machine.transfers import Region, RowOverrun, Transfer
 from fragir.emulator.numbers.types import I64, UINT, distinct
 from fragir.emulator.report import EmulationError

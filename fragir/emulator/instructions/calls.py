@@ -32,8 +32,8 @@ from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.straight import Terminator
 
 MOST = 1000  # calls that can be nested
 #: Registers of one width of a function at one level: their key, file, places in it, and lanes.

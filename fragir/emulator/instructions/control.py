@@ -9,12 +9,12 @@ import numpy as np
 from fragir.emulator.instructions.barriers import barrier_terminator
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.machine.code import Terminator
 from fragir.emulator.machine.lanes import Mask, Row, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
+from fragir.emulator.machine.straight import Terminator
 from fragir.emulator.numbers.types import every, some
 from fragir.emulator.program.entities import Routine
 from fragir.emulator.program.flow import targets

@@ -7,22 +7,78 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.instructions.operand_rows import Framed, Moved, Negated, Widened
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
-from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import encode, quantize
-from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
-from fragir.emulator.program.dataflow import registers
-from fragir.emulator.program.entities import Placed, Register, Scope, Symbol
-from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.numbers.types import FORMATS, UINT, dtype_of, layout_of, width_of
+from fragir.emulator.program.dataflow import plain, registers
+from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
-from fragir.emulator.program.results import plain
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
+
+# -- operand rows ----------------------------------------------------------------------------------
+# Rows that are made of others whenever they are read.
+
+
+class Negated:
+    """A predicate row read through `!`."""
+
+    dtype = np.dtype(np.bool_)
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.shape = row.shape
+
+    def __getitem__(self, sel: Any) -> Any:
+        return ~self.row[sel]
+
+
+class Framed:
+    """The address of a variable of a recursive function: where the frame of the call is."""
+
+    def __init__(self, frame: Row, offset: int, dtype: Any) -> None:
+        self.frame, self.offset, self.dtype = frame, offset, np.dtype(dtype)
+        self.shape = frame.shape
+
+    def view(self, dtype: Any) -> Framed:
+        return Framed(self.frame, self.offset, dtype)
+
+    def __getitem__(self, sel: Any) -> Any:
+        return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
+
+
+class Moved:
+    """Something with a constant added, as integers of its width."""
+
+    def __init__(self, row: Any, amount: int) -> None:
+        self.row, self.amount = row, amount
+        self.dtype = row.dtype
+        self.shape: tuple[int, ...] = getattr(row, "shape", ())  # a clock has none
+
+    def view(self, dtype: Any) -> Moved:
+        return Moved(self.row.view(dtype), self.amount)
+
+    def __getitem__(self, sel: Any) -> Any:
+        value = self.row[sel]
+        whole = np.dtype(f"u{value.dtype.itemsize}")
+        return (value.view(whole) + whole.type(self.amount)).view(value.dtype)
+
+
+class Widened:
+    """An address of 32 bits read as one of 64, so that a window can be added to it."""
+
+    dtype = np.dtype(np.uint64)
+
+    def __init__(self, row: Row) -> None:
+        self.row, self.shape = row, row.shape
+
+    def __getitem__(self, sel: Any) -> Any:
+        return self.row[sel].astype(np.uint64)
+
 
 SPACES = {
     "global": "global",

@@ -20,7 +20,7 @@ from fragir.emulator.instructions.register_rows import (
     whole_warps,
 )
 from fragir.emulator.machine.lanes import Mask, Step, number_of
-from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows
 from fragir.emulator.tensor_cores.cores import MmaCore, mma_core

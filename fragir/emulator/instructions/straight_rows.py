@@ -8,8 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.operand_rows import Negated
-from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.operands import Decoder, Negated
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import (

@@ -12,7 +12,7 @@ from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import shared_address
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, Arena
-from fragir.emulator.machine.tensor_map_fields import ELEMENTS, SIZE, MapFields
+from fragir.emulator.machine.tensor_map import ELEMENTS, SIZE, MapFields
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import operation, whole_warps
-from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree

@@ -3,35 +3,285 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from fragir.emulator.launch.parameters import (
-    POINTER,
-    TENSOR_MAP,
-    Packer,
-    arrays_of,
-    is_tensor_map,
-    needs_packer,
-)
-from fragir.emulator.launch.storage import (
-    Array,
-    Storage,
-    address_of,
-    are_equal,
-    bytes_of,
-    copy_back,
-    copy_into_zeros,
-    storages,
-    unfit,
-)
 from fragir.emulator.machine.memory import Buffer, DeviceMemory
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
+
+if TYPE_CHECKING:
+    Array = npt.NDArray[Any]
+
+
+# -- parameters ------------------------------------------------------------------------------------
+# Arguments that hold pointers: structs by value, and what lies behind a pointer.
+#
+# The emulator and the GPU runner both take them; where the arrays lie they each say themselves.
+
+POINTER = 8  # bytes
+TENSOR_MAP = 128  # bytes, at a multiple of 64 (PTX ISA 9.2, section 5.5)
+_MAP_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """A struct by value: `fields` by their offsets in bytes, zeros between them.
+
+    A field is an array or None (a pointer of 8 bytes), a `TensorMap` (its 128 bytes), a `Pointer`,
+    a numpy scalar or bytes (as many as they are). `size`: bytes of the struct, where nothing else
+    says it (behind a pointer; default: up to the end of the last field).
+    """
+
+    fields: Mapping[int, object]
+    size: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<struct of {len(self.fields)} fields>"
+
+
+@dataclass(frozen=True, eq=False)
+class Pointer:
+    """The address of a copy of `to` in global memory: a `TensorMap`, a `Struct` or bytes.
+
+    The same `Pointer` twice is one address. What a kernel writes there is not given back.
+    """
+
+    to: object
+
+    def __repr__(self) -> str:
+        return f"<pointer to {self.to!r}>"
+
+
+def pointers(*arrays: Array | None) -> Pointer:
+    """An array of pointers in global memory, as grouped products take it; None is null."""
+    return Pointer(Struct({POINTER * i: array for i, array in enumerate(arrays)}))
+
+
+def is_tensor_map(value: object) -> bool:
+    """Whether an argument describes tiles of an array."""
+    return all(hasattr(value, name) for name in ("array", "box", "swizzle", "im2col"))
+
+
+def arrays_of(value: object, what: str) -> Iterator[tuple[str, Array]]:
+    """The numpy arrays that an argument points to, each with its name in messages."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            yield what, cast("Array", value)
+    elif isinstance(value, Struct):
+        for offset, field in value.fields.items():
+            yield from arrays_of(field, f"{what} at offset {offset}")
+    elif isinstance(value, Pointer):
+        yield from arrays_of(value.to, what)
+    elif is_tensor_map(value):
+        yield from arrays_of(cast("Any", value).array, what)
+
+
+@dataclass(frozen=True)
+class Packer:
+    """How a machine packs what an argument is made of: each gets the value and its name.
+
+    `place`: the address of a copy of bytes in global memory; the key tells the same from another.
+    """
+
+    array: Callable[[Any, str], int]
+    tensor_map: Callable[[Any, str], bytes]
+    place: Callable[[bytes, int, str], int]
+
+    def pack(self, value: object, what: str, size: int | None = None) -> bytes:
+        """The bytes of an argument or field of these kinds, `size` bytes where that is known.
+
+        Raises FragirError for anything else, and for fields that do not fit.
+        """
+        import numpy as np
+
+        if isinstance(value, Struct):
+            return self._struct(value, what, size)
+        if isinstance(value, Pointer):
+            if not isinstance(value.to, Struct | bytes) and not is_tensor_map(value.to):
+                raise FragirError(
+                    f"{what}: a Pointer is to a TensorMap, a Struct or bytes, not to a"
+                    f" {type(value.to).__name__}",
+                    hint="an array is a pointer already",
+                )
+            data = self.pack(value.to, what)
+            return self.place(data, id(value), what).to_bytes(POINTER, "little")
+        if value is None:
+            return bytes(POINTER)
+        if is_tensor_map(value):
+            return self.tensor_map(value, what)
+        if isinstance(value, np.ndarray) and value.ndim:
+            return self.array(value, what).to_bytes(POINTER, "little")
+        if isinstance(value, bytes | bytearray):
+            return bytes(value)
+        if isinstance(value, np.generic | np.ndarray):
+            scalar = cast("Any", value)
+            return bytes(scalar.astype(scalar.dtype.newbyteorder("=")).tobytes())
+        if hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
+            return self.array(value, what).to_bytes(POINTER, "little")
+        raise FragirError(
+            f"{what}: a {type(value).__name__} does not say how many bytes it has",
+            hint="pass a numpy scalar, say np.int32(5)",
+        )
+
+    def _struct(self, struct: Struct, what: str, size: int | None) -> bytes:
+        if size is not None and struct.size not in (None, size):
+            raise FragirError(f"{what}: the struct has {struct.size} bytes, the parameter {size}")
+        size = struct.size if size is None else size
+        data = bytearray() if size is None else bytearray(size)
+        taken: list[tuple[int, int]] = []
+        for offset in sorted(struct.fields):
+            field = struct.fields[offset]
+            place = f"{what} at offset {offset}"
+            if offset < 0:
+                raise FragirError(f"{place}: there is nothing before a struct")
+            piece = self.pack(field, place)
+            end = offset + len(piece)
+            if size is None:
+                data.extend(bytes(max(end - len(data), 0)))
+            elif end > size:
+                raise FragirError(f"{place}: it ends at {end}, the struct has {size} bytes")
+            if taken and taken[-1][1] > offset:
+                raise FragirError(f"{place}: the field at {taken[-1][0]} ends at {taken[-1][1]}")
+            if is_tensor_map(field) and offset % _MAP_ALIGNMENT:
+                raise FragirError(f"{place}: a tensor map lies at a multiple of {_MAP_ALIGNMENT}")
+            taken.append((offset, end))
+            data[offset:end] = piece
+        return bytes(data)
+
+
+def needs_packer(value: object) -> bool:
+    """Whether an argument is one of the kinds of this module."""
+    return isinstance(value, Struct | Pointer)
+
+
+# -- storage ---------------------------------------------------------------------------------------
+# Which arrays of a launch lie in the same host memory: these share one buffer on the device.
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True)
+class Storage:
+    """Host memory [start, end) that arrays of one launch share; `arrays` count from 0."""
+
+    start: int
+    end: int
+    arrays: list[int]
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def address_of(array: Array) -> int:
+    """Where an array's first element lies on the host."""
+    return int(array.__array_interface__["data"][0])
+
+
+def bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+    """The bytes of a C-contiguous array, in place."""
+    return array.reshape(-1).view(np.uint8)
+
+
+_PIECE = 1 << 24  # bytes looked at together
+_LARGE = 1 << 28  # bytes from which on it pays to look: untouched pages take no memory
+
+
+def copy_into_zeros(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+    """Copy bytes over zeros. Of much memory only what is not zero: the rest stays untouched."""
+    if source.size < _LARGE:
+        target[...] = source
+        return
+    for piece in _pieces(source):
+        if _any(source[piece]):
+            target[piece] = source[piece]
+
+
+def copy_back(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+    """Copy bytes. Of much memory only where one of both is not zero."""
+    if source.size < _LARGE:
+        target[...] = source
+        return
+    for piece in _pieces(source):
+        if _any(source[piece]) or _any(target[piece]):
+            target[piece] = source[piece]
+
+
+def are_equal(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    """Whether bytes are the same, in little memory."""
+    return all(np.array_equal(one[piece], other[piece]) for piece in _pieces(one))
+
+
+def _any(array: npt.NDArray[np.uint8]) -> bool:
+    return bool(array.view(np.bool_).any())  # of bytes as truth values it ends at the first
+
+
+def _pieces(array: npt.NDArray[np.uint8]) -> Iterator[slice]:
+    for first in range(0, array.size, _PIECE):
+        yield slice(first, first + _PIECE)
+
+
+NATIVE = "array.astype(array.dtype.newbyteorder('=')) has the right one"
+"""What to do about an array of the other byte order."""
+
+
+def unfit(array: Array) -> tuple[str, str | None] | None:
+    """Why an array's bytes cannot go to a device, and what helps; None where they can."""
+    if not array.flags.c_contiguous:
+        return "the array must be C-contiguous", "numpy.ascontiguousarray makes one"
+    if array.dtype.hasobject or not array.dtype.itemsize:
+        return f"an array of {array.dtype} has no bytes to pass", None
+    if not array.dtype.isnative:
+        return f"the array has the other byte order ({array.dtype})", NATIVE
+    return None
+
+
+def storages(arrays: Sequence[Array]) -> list[Storage]:
+    """The storages of C-contiguous arrays, in the order of the first array of each.
+
+    Arrays that overlap share one, so that what a kernel writes through one is read through the
+    other. Those that are all read-only share one where they are the same bytes only: nothing can
+    tell the difference, and each is aligned as if it were alone. Empty arrays share nothing.
+    """
+    spans = [(address_of(a), address_of(a) + a.nbytes) for a in arrays]
+    found: list[Storage] = []
+    together: list[Storage] = []  # those that touch, the lowest first
+    written = False
+
+    def close() -> None:
+        if written:
+            members = sorted(i for one in together for i in one.arrays)
+            found.append(Storage(together[0].start, max(s.end for s in together), members))
+        else:
+            found.extend(together)
+        together.clear()
+
+    for index in sorted(range(len(arrays)), key=lambda i: spans[i]):
+        start, end = spans[index]
+        if start == end:
+            found.append(Storage(start, end, [index]))
+            continue
+        if together and start >= max(s.end for s in together):
+            close()
+            written = False
+        same = next((s for s in together if (s.start, s.end) == (start, end)), None)
+        if same is None:
+            together.append(Storage(start, end, [index]))
+        else:
+            same.arrays.append(index)
+        written = written or bool(arrays[index].flags.writeable)
+    close()
+    return sorted(found, key=lambda s: s.arrays[0])
+
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}
 

@@ -19,26 +19,96 @@ import os
 import pickle
 import select
 import signal
+import sys
 import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.launch import obstacles
-from fragir.emulator.machine.arena import shared_bytes
-from fragir.emulator.machine.footprints import Footprint
+from fragir.emulator.checks.races.clocks import strength
+from fragir.emulator.machine.arena import Footprint, shared_bytes
 from fragir.emulator.machine.watch import BEAT, Moment
-from fragir.errors import pass_on
+from fragir.emulator.numbers.types import count_of, kind_of, width_of
+from fragir.emulator.program.program import Program
+from fragir.emulator.report import EmulationError
+from fragir.errors import pass_on, whole_number
+from fragir.ptx.opcodes.row import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.scheduler import Scheduler
+
+
+# -- obstacles -------------------------------------------------------------------------------------
+# Whether the blocks of a launch may run in several processes, each some of them.
+#
+# What blocks do to each other's memory is found while they run (`machine/footprints.py`). Here is
+# the rest: what a launch does that is one for all its blocks, and what makes it likely that they
+# meet, so that it were in vain.
+
+#: Warps of a launch below which more of them at once take no longer: numpy's calls are what costs.
+LEAST_WARPS = 32
+#: Functions that may be called: a failed assertion ends the run, whoever it is.
+_HARMLESS = {"__assertfail"}
+_SPACES = ("global", "shared", "local", "param", "const")
+_UNIT = 4  # bytes: the largest unit of a footprint
+
+
+def can_fork() -> bool:
+    """Whether processes can be forked that share memory, and go on where their parent was."""
+    return sys.platform == "linux" and hasattr(os, "fork")
+
+
+def obstacle(program: Program, *, warps: int, clusters: int) -> str | None:
+    """Why the blocks of a program do not run side by side, in a clause; None where they may.
+
+    `warps` and `clusters`: of the grid.
+    """
+    if not can_fork():
+        return "processes are forked on Linux alone"
+    if clusters < 2 or warps < LEAST_WARPS:
+        return "there are too few blocks"
+    others = sorted(program.externs - _HARMLESS)
+    if others:
+        return f"{others[0]} is called, which is one for all blocks"
+    for row, words in _distinct(program):
+        if row.takes_cluster:
+            return f"{row.name} takes blocks off the launch"
+        if row.tensor_map == "changes":
+            return f"{row.name} changes tensor maps"
+        accesses = row.access or row.strong  # fences and barriers alone reach nobody
+        if accesses and strength(row, words) and space_of(words) not in ("shared", "local"):
+            return f"{'.'.join(words)} may reach other blocks"
+    return None
+
+
+def _distinct(program: Program) -> list[tuple[Opcode, tuple[str, ...]]]:
+    """The rows of a program's instructions, each opcode once."""
+    return [(row, words) for words, row in {words: row for row, words in program.rows()}.items()]
+
+
+def space_of(words: tuple[str, ...]) -> str:
+    """The first state space that an opcode names: that of its destination; else generic."""
+    found = (space for word in words for space in _SPACES if word.split("::")[0] == space)
+    return next(found, "generic")
+
+
+def unit_of(program: Program) -> int:
+    """Bytes of the smallest access to global memory, at most 4: the unit of footprints."""
+    unit = _UNIT
+    for row, words in _distinct(program):
+        plain = row.access and not row.together and row.bits != "fill"
+        if plain and space_of(words) in ("global", "generic"):
+            unit = min(unit, max(width_of(kind_of(words)) // 8, 1) * count_of(words))
+    return unit
+
 
 #: Seconds of computing before a launch is divided: some ten times what that costs.
 AFTER = 0.1
@@ -213,7 +283,7 @@ class Division:
         begin = self._first // size
         rest = total // size - begin
         warps = rest * size * self.machine.warps_per_block
-        parts = max(min(self.jobs, rest, 2 * warps // obstacles.LEAST_WARPS), 1)
+        parts = max(min(self.jobs, rest, 2 * warps // LEAST_WARPS), 1)
         cuts = [(begin + rest * k // parts) * size for k in range(parts + 1)]
         if size > 1 and self.hooks:
             cuts = [cuts[0], *(max(cut, self._next) for cut in cuts[1:])]
@@ -392,3 +462,46 @@ class Division:
             except (ProcessLookupError, ChildProcessError):  # somebody has waited for it already
                 continue
         self.children = []
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+# How many threads or processes a launch may use.
+
+#: Microseconds of computing in each period, and the period.
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+#: The environment's default, for all launches.
+VARIABLE = "FRAGIR_JOBS"
+
+
+def jobs_of(asked: int | None) -> int:
+    """The jobs of a launch: what was asked for, else FRAGIR_JOBS, else the cores it may use.
+
+    EmulationError where that is no whole number from 1 on.
+    """
+    if asked is not None:
+        return whole_number(asked, "jobs", 1)
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return _cores()
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise EmulationError(
+            f"{VARIABLE} is {text!r}, which is no number of jobs",
+            hint="set it to a whole number from 1 on, or to nothing for the cores of the machine",
+        )
+    return int(text)
+
+
+def _cores() -> int:
+    """The cores that this process may use, as a container restricts them too."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(min(len(os.sched_getaffinity(0)), _quota()), 1)
+    return os.cpu_count() or 1
+
+
+def _quota() -> int:
+    """The cores' worth of time that a control group of Linux has; many where it has no quota."""
+    try:
+        quota, period = QUOTA.read_text().split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError):  # no such file, or "max"
+        return 1 << 16

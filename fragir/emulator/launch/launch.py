@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
-from fragir.emulator.checks.foreign import MakesCheck, listed, may_merge, merges
-from fragir.emulator.checks.selection import hooks_for
-from fragir.emulator.launch import environment
+from fragir.emulator.checks.selection import MakesCheck, hooks_for, listed, may_merge, merges
+from fragir.emulator.launch import placement
 from fragir.emulator.launch.arguments import Arguments
-from fragir.emulator.launch.decoding import Decoding
-from fragir.emulator.launch.division import Again, Division
-from fragir.emulator.launch.jobs import jobs_of
+from fragir.emulator.launch.decoding import Decoding, Shelf
+from fragir.emulator.launch.division import Again, Division, jobs_of, obstacle, unit_of
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
-from fragir.emulator.launch.obstacles import obstacle, unit_of
 from fragir.emulator.launch.placement import (
     initialise,
     lay_out_frames,
@@ -26,16 +23,14 @@ from fragir.emulator.launch.placement import (
     place_variables,
     stack_of,
 )
-from fragir.emulator.launch.programs import Shelf
-from fragir.emulator.launch.streams import Stream
 from fragir.emulator.launch.variables import Variables, unset
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.machine.state import Dim3
+from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.program.results import misused
+from fragir.emulator.program.dataflow import misused
 from fragir.emulator.report import Asynchrony, EmulationError, Report, gathered
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
@@ -43,7 +38,87 @@ from fragir.ptx import tree
 from fragir.ptx.opcodes.table import OPCODES
 
 if TYPE_CHECKING:
+    from fragir.emulator.checks.hooks import Hooks
+    from fragir.emulator.program.entities import Symbol
+    from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Module
+
+
+# -- streams ---------------------------------------------------------------------------------------
+# Launches one after the other on one memory, as on a stream of CUDA.
+
+
+class Stream:
+    """Launches of `run(..., stream=stream)` come one after the other, on one memory.
+
+    Their arrays are the caller's, which any of them reads and writes, and variables in global
+    memory keep what the launch before of the same PTX has left in them. A launch with
+    `programmatic=True` is a programmatic dependent of the one before (CUDA's attribute programmatic
+    stream serialization): it may begin once all blocks of that one have executed
+    griddepcontrol.launch_dependents or have ended. Then only griddepcontrol.wait orders its
+    accesses after those of the grids before (PTX ISA 9.2, section 9.7.13.13), and with `check=True`
+    in both launches each access that comes without it is a `race`. Other launches begin when
+    everything before has ended. Grids are executed in the order of their launches.
+    """
+
+    def __init__(self) -> None:
+        self._last: PastGrid | None = None
+        self._variables: dict[tuple[Hashable, str], bytes] = {}
+        self._modules: dict[int, Module] = {}  # so that an id stays its own
+
+    def __repr__(self) -> str:
+        return "<a stream>" if self._last is None else f"<a stream after {self._last.entry}>"
+
+    # -- for a launch ------------------------------------------------------------------------------
+
+    def begin(
+        self, machine: Machine, program: Program, arguments: Arguments, *, programmatic: bool
+    ) -> None:
+        """A launch begins; everything has its place in memory."""
+        machine.chained = True
+        if programmatic and self._last is not None:
+            machine.running, machine.left = self._last.next_to()
+        homes = machine.homes
+        homes |= {start: ("host", at) for start, at in arguments.arrays.homes().items()}
+        for symbol in _variables(program):
+            homes[symbol.offset] = (_key(program, symbol), 0)
+
+    def load(self, machine: Machine, program: Program) -> None:
+        """Variables are what the launch before has left, behind their initial values."""
+        memory = machine.memory.globals.bytes
+        for symbol in _variables(program):
+            found = self._variables.get(_key(program, symbol), b"")
+            memory[symbol.offset : symbol.offset + len(found)] = np.frombuffer(found, np.uint8)
+
+    def end(self, machine: Machine, program: Program, hooks: Sequence[Hooks]) -> None:
+        """A launch has ended well."""
+        memory = machine.memory
+        self._modules[id(program.module)] = program.module
+        for symbol in _variables(program):
+            part = memory.globals.bytes[symbol.offset : symbol.offset + symbol.size]
+            self._variables[_key(program, symbol)] = part.tobytes()
+        kept = [found for hook in hooks if (found := hook.for_next_grid()) is not None]
+        self._last = PastGrid(
+            program.entry,
+            machine.released,
+            machine.waited,
+            machine.running,
+            machine.left,
+            tuple(memory.buffers),
+            machine.homes,
+            kept[0] if kept else None,
+        )
+
+
+def _variables(program: Program) -> list[Symbol]:
+    return [symbol for symbol in program.symbols if symbol.space == "global"]
+
+
+def _key(program: Program, symbol: Symbol) -> tuple[Hashable, str]:
+    """What a variable is in another launch: that of its name in the same text."""
+    source = program.module.source
+    return (id(program.module) if source is None else source.text), symbol.name
+
 
 #: Warps that are on the machine together, if one cluster does not need more.
 RESIDENT = 256
@@ -245,11 +320,11 @@ class Launch:
             # Half of the clusters wait, so that there is something to cancel.
             self.wave = min(self.wave, (total // size + 1) // 2 * size)
         if cooperative is None:
-            cooperative = environment.synchronises(program)
+            cooperative = placement.synchronises(program)
         workspace = None
         if cooperative:
-            environment.check_resident(block, grid)
-            self.wave, workspace = total, environment.allocate_workspace(memory)
+            placement.check_resident(block, grid)
+            self.wave, workspace = total, placement.allocate_workspace(memory)
         self.started = 0  # blocks that have been put on the machine or cancelled
         counts = dict(program.counts)
         counts[32] += 1  # keep every file non-empty
@@ -257,7 +332,7 @@ class Launch:
             grid, block, cluster, self.wave, counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
-        environment.provide(machine, workspace, environment.reserved_bytes(program))
+        placement.provide(machine, workspace, placement.reserved_bytes(program))
         machine.output = output
         machine.cancel = self._cancel
         if program.frames:

@@ -2,15 +2,220 @@
 
 from __future__ import annotations
 
+import math
+import re
+import struct
+from collections.abc import Iterator
+
 import numpy as np
 
 from fragir.emulator.instructions.call_frames import FRAME
-from fragir.emulator.launch import environment
-from fragir.emulator.launch.initial import image
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.machine.memory import DeviceMemory
+from fragir.emulator.machine.machine import Machine
+from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
+from fragir.emulator.machine.state import Dim3
+from fragir.emulator.program.entities import Symbol, constant_or_none, type_size
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
+from fragir.ptx import tree
+
+# -- environment -----------------------------------------------------------------------------------
+# What a kernel finds beside its arguments: the system's shared memory, the grid's workspace.
+#
+# Cooperative groups are where both are met. Block tiles of more than a warp keep their barriers in
+# the shared memory that the system has reserved (%reserved_smem_offset_*, PTX ISA 9.2, section
+# 10.48). A grid that synchronises finds the address of a workspace in %envreg1 (its high half) and
+# %envreg2: a size, and 4 bytes on the barrier of all blocks, which are on the machine together.
+
+#: Bytes that the system takes of every block's shared memory, before the kernel's own.
+RESERVED = 1024
+_OFFSETS = {"begin": 0, "end": RESERVED, "cap": RESERVED, "0": 0, "1": RESERVED // 2}
+_RESERVED = re.compile(r"%reserved_smem_offset_(begin|end|cap|0|1)")
+
+WORKSPACE = 8
+_HIGH, _LOW = "envreg1", "envreg2"
+#: Of a machine with 132 multiprocessors (%nsmid): warps and blocks of each.
+_PROCESSORS, _WARPS, _BLOCKS = 132, 64, 32
+
+
+def reserved_bytes(program: Program) -> int:
+    """The first bytes of shared memory that are not the kernel's; 0 where it looks at none."""
+    return RESERVED if any(_RESERVED.fullmatch(name) for name in program.special_names) else 0
+
+
+def synchronises(program: Program) -> bool:
+    """Whether a kernel looks for the workspace of a cooperative launch."""
+    names = program.special_names
+    return f"%{_HIGH}" in names and f"%{_LOW}" in names
+
+
+def check_resident(block: Dim3, grid: Dim3) -> None:
+    """EmulationError where a cooperative grid does not fit the machine at once."""
+    warps = -(-block[0] * block[1] * block[2] // 32)
+    most = _PROCESSORS * min(_BLOCKS, _WARPS // warps)
+    blocks = grid[0] * grid[1] * grid[2]
+    if blocks > most:
+        raise EmulationError(
+            f"a cooperative launch has all blocks on the machine together: {blocks} of {warps}"
+            f" warps are more than the {most} of {_PROCESSORS} multiprocessors"
+        )
+
+
+def provide(machine: Machine, workspace: int | None, reserved: int) -> None:
+    """Makes what a kernel finds: the workspace's address (None: there is none), the offsets."""
+    values = machine.environment
+    if workspace is not None:
+        values |= {_HIGH: workspace >> 32, _LOW: workspace & 0xFFFFFFFF}
+    if reserved:
+        values |= {f"reserved_smem_offset_{name}": at for name, at in _OFFSETS.items()}
+    machine.reserved_shared = reserved
+
+
+def allocate_workspace(memory: DeviceMemory) -> int:
+    """The address of the grid's workspace."""
+    return memory.allocate("the grid's workspace", WORKSPACE).address
+
+
+# -- initial ---------------------------------------------------------------------------------------
+# Initial values of variables as bytes (PTX ISA 9.2, sections 4.5 and 5.4.4).
+#
+# ptxas decides what is not written there: an array needs braces and a scalar has none, integers
+# take no floating-point numbers nor the other way round, `.b32` and `.b64` take both, and elements
+# follow each other without gaps where inner braces hold fewer than there is room for.
+
+_FLOATS = {"f32": "<f", "f64": "<d", "b32": "<f", "b64": "<d"}
+_INTEGERS = {f"{sign}{width}" for sign in "sub" for width in (8, 16, 32, 64)} | {"b128"}
+#: Spaces whose variables have addresses that an initial value can hold.
+_ADDRESSED = {"global": GLOBAL_BASE, "const": 0, "function": 0}
+
+
+def image(program: Program, symbol: Symbol) -> bytes:
+    """The bytes that a variable begins with. FragirError where they are none of its type."""
+    variable, declaration = symbol.variable, symbol.declaration
+    if variable is None or declaration is None or variable.initializer is None:
+        return b""
+    kind = declaration.type
+    if kind not in _INTEGERS and kind not in _FLOATS:
+        text = f"{symbol.name} is a .{kind}, which has no initial value"
+        raise program.error(text, variable.at)
+    extents = [None if d is None else program.constant(d) for d in variable.dimensions]
+    if declaration.vector is not None:
+        extents.append(int(declaration.vector[1:]))
+    values = list(_elements(program, symbol, variable.initializer, extents))
+    return b"".join(_value(program, value, kind) for value in values)
+
+
+def _elements(
+    program: Program, symbol: Symbol, node: tree.Operand, extents: list[int | None]
+) -> Iterator[tree.Operand]:
+    """The values of an initialiser in order; braces go as deep as the variable has dimensions."""
+    if not extents:
+        if isinstance(node, tree.Vector):
+            raise program.error(f"an element of {symbol.name} is one value, not a list", node.at)
+        yield node
+        return
+    if not isinstance(node, tree.Vector):
+        raise program.error(f"{symbol.name} is an array: its values stand in braces", node.at)
+    most = extents[0]
+    if most is not None and len(node.elements) > most:
+        raise program.error(
+            f"{symbol.name} has too many initial values: {len(node.elements)} for {most}", node.at
+        )
+    for element in node.elements:
+        yield from _elements(program, symbol, element, extents[1:])
+
+
+def _value(program: Program, node: tree.Operand, kind: str) -> bytes:
+    size = type_size(kind)
+    if kind in _FLOATS:
+        number = _number(program, node)
+        if number is not None:
+            return _pack(program, node, number, kind)
+    if kind[0] == "f":
+        raise program.error(f"a .{kind} begins with a floating-point number, say 1.0", node.at)
+    value = constant_or_none(node)
+    if value is None:
+        value = _address(program, node, kind)
+    return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _pack(program: Program, node: tree.Operand, number: float, kind: str) -> bytes:
+    try:
+        return struct.pack(_FLOATS[kind], number)
+    except OverflowError:
+        raise program.error(f"{number:g} is no .{kind}", node.at) from None
+
+
+def _number(program: Program, node: tree.Operand) -> float | None:
+    """The value of a floating-point expression; None where it has no such number."""
+    match node:
+        case tree.Float():
+            return node.value
+        case tree.Parens(elements=(inner,)):
+            return _number(program, inner)
+        case tree.Unary(operator="-" | "+"):
+            value = _number(program, node.operand)
+            return -value if value is not None and node.operator == "-" else value
+        case tree.Binary(operator="+" | "-" | "*" | "/"):
+            left, right = _number(program, node.left), _number(program, node.right)
+            if left is None or right is None:
+                return None
+            return _arithmetic(node.operator, left, right)
+        case tree.Conditional():
+            condition = constant_or_none(node.condition)
+            if condition is None:
+                return None
+            return _number(program, node.then if condition else node.otherwise)
+        case _:
+            return None
+
+
+def _arithmetic(operator: str, left: float, right: float) -> float:
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case _ if right:
+            return left / right
+        case _:
+            return math.nan if not left else math.copysign(math.inf, left) * math.copysign(1, right)
+
+
+def _address(program: Program, node: tree.Operand, kind: str, generic: bool = False) -> int:
+    """The address of a variable, with an offset, as a generic one, or some bytes of it."""
+    match node:
+        case tree.Parens(elements=(inner,)):
+            return _address(program, inner, kind, generic)
+        case tree.Binary(operator="+" | "-"):
+            offset = program.constant(node.right)
+            base = _address(program, node.left, kind, generic)
+            return base + (offset if node.operator == "+" else -offset)
+        case tree.Apply(function=tree.Integer(value=mask)) if mask:
+            shift = (mask & -mask).bit_length() - 1
+            return (_address(program, node.argument, kind, generic) & mask) >> shift
+        case tree.Apply(function=tree.Name(text="generic")):
+            return _address(program, node.argument, kind, True)
+        case tree.Name():
+            return _place(program, node, generic)
+        case tree.Float():
+            raise program.error(f"a .{kind} begins with an integer", node.at)
+        case _:
+            raise program.error("an initial value is a constant or an address", node.at)
+
+
+def _place(program: Program, node: tree.Name, generic: bool) -> int:
+    found = program.find(program.root, node.text)
+    if found is None:
+        raise program.error(f"{node.text} is not declared", node.at)
+    is_entry = node.text in program.module.entries
+    if is_entry or not isinstance(found, Symbol) or found.space not in _ADDRESSED:
+        raise program.error(f"the address of {node.text} is no initial value", node.at)
+    base = GLOBAL_BASE if generic and found.space == "const" else _ADDRESSED[found.space]
+    return found.offset + base
+
 
 #: Bytes of a lane's stack, and of all stacks together.
 STACK, STACKS = 1 << 16, 1 << 26
@@ -26,7 +231,7 @@ def place_constants(program: Program, memory: DeviceMemory) -> None:
 
 def place_variables(program: Program, memory: DeviceMemory, shared: int) -> tuple[int, int]:
     """Give every variable its offset; bytes of static shared memory, rounded up, and of local."""
-    static, local = environment.reserved_bytes(program), 0
+    static, local = reserved_bytes(program), 0
     used = program.symbols
     for symbol in used:
         align = max(symbol.align, 1)

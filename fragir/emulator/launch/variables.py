@@ -7,8 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from fragir.emulator.launch.parameters import arrays_of
-from fragir.emulator.launch.storage import Array, bytes_of
+from fragir.emulator.launch.arguments import Array, arrays_of, bytes_of
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program

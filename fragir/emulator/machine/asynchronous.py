@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fragir.emulator.machine.barriers import phase_of, update
 from fragir.emulator.machine.lanes import LANES, Mask, is_slice
-from fragir.emulator.machine.mbarriers import phase_of, update
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
-from fragir.emulator.machine.issues import Issue
+from fragir.emulator.machine.arena import AccessPattern, Spaces
 from fragir.emulator.machine.lanes import LANES, Mask
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.machine.patterns import AccessPattern, Spaces
-from fragir.emulator.machine.transfers import Copy, Transfer
+from fragir.emulator.machine.transfers import Copy, Issue, Transfer
 from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:

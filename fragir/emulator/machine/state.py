@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 from random import Random
 from typing import Any, TextIO
@@ -13,10 +14,45 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.lanes import LANES, Row
-from fragir.emulator.machine.memory import CLUSTER_SHIFT, DeviceMemory
-from fragir.emulator.machine.past_grids import PastGrid
+from fragir.emulator.machine.memory import CLUSTER_SHIFT, Buffer, DeviceMemory
 from fragir.emulator.numbers.types import I32, I64, UINT, Bools
 from fragir.emulator.report import Asynchrony, Report
+
+# -- past grids ------------------------------------------------------------------------------------
+# Grids that were launched before, on the same memory: programmatic dependent launch.
+#
+# A grid that has executed `griddepcontrol.launch_dependents` in all of its blocks, or has ended in
+# those that have not, lets the next one begin; `griddepcontrol.wait` is what waits until it has
+# ended and its memory can be seen (PTX ISA 9.2, section 9.7.13.13). Here grids run one after the
+# other, so that what they compute is what they compute in that order; which of their accesses
+# could come in another one the checks find out.
+
+
+@dataclass(frozen=True, slots=True)
+class PastGrid:
+    """A grid that has run.
+
+    `released`: whether a thread executed launch_dependents; `waited`: whether one executed wait.
+    `running`: earlier grids that might still run when it began; `left`: those that its wait does
+    not wait for. `homes`: where the bytes of its buffers lie, by `Buffer.start`: the memory of the
+    caller, or a variable, and the address there. `accesses`: what its check of races has kept.
+    """
+
+    entry: str
+    released: bool
+    waited: bool
+    running: tuple[PastGrid, ...]
+    left: tuple[PastGrid, ...]
+    buffers: tuple[Buffer, ...]
+    homes: dict[int, tuple[Hashable, int]]
+    accesses: Any = None
+
+    def next_to(self) -> tuple[tuple[PastGrid, ...], tuple[PastGrid, ...]]:
+        """The grids that may still run when a dependent of this one begins, and those of them that
+        the dependent's wait does not wait for. The latest first."""
+        left = self.left if self.waited else self.running
+        return ((self, *self.running) if self.released else left), left
+
 
 #: `key` of a lane is its position, plus one of these where it cannot run.
 PARKED = 1 << 24  # polls; runs again in the next round

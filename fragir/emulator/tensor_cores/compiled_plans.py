@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.formats import FORMATS
-from fragir.emulator.numbers.types import I32
+from fragir.emulator.numbers.types import FORMATS, I32
 from fragir.emulator.tensor_cores import integer
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
 from fragir.emulator.tensor_cores.compute import (

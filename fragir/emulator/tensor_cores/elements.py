@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.formats import FORMATS
-from fragir.emulator.numbers.types import F32, F64
+from fragir.emulator.numbers.types import F32, F64, FORMATS
 from fragir.errors import FragirError
 
 Bits: TypeAlias = npt.NDArray[np.uint32]

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import decode, sum_odd
-from fragir.emulator.numbers.types import dtype_of, where, width_of
+from fragir.emulator.numbers.types import FORMATS, dtype_of, where, width_of
 from fragir.emulator.values import functions, reals
 from fragir.emulator.values.language import (
     BOOL,

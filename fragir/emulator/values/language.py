@@ -49,8 +49,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from fragir.emulator.numbers.formats import FORMATS
-from fragir.emulator.numbers.types import width_of
+from fragir.emulator.numbers.types import FORMATS, width_of
 from fragir.emulator.values.functions import FUNCTIONS
 from fragir.ptx.opcodes.syntax import Line, Words
 

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.formats import FORMATS, Format
 from fragir.emulator.numbers.rounding import (
     F16_NAN,
     F32_NAN,
@@ -29,7 +28,7 @@ from fragir.emulator.numbers.rounding import (
     saturate,
     to_odd,
 )
-from fragir.emulator.numbers.types import F64, OOB_NAN, UINT, where, width_of
+from fragir.emulator.numbers.types import F64, FORMATS, OOB_NAN, UINT, Format, where, width_of
 
 Array: TypeAlias = Any
 Bits: TypeAlias = "Callable[..., Array]"

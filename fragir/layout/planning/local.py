@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fragir.layout.f2 import Subspace, image, kernel, rank
-from fragir.layout.planning.building import Builder
-from fragir.layout.planning.program import Linear
+from fragir.layout.planning.program import Builder, Linear
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
 from fragir.layout.f2 import Subspace, image, kernel, rank
-from fragir.layout.planning.building import OWN
 from fragir.layout.planning.costs import Costs
-from fragir.layout.planning.exchange import Exchange
+from fragir.layout.planning.exchange import Exchange, Pull, element_of, lane_of, senders, spread
 from fragir.layout.planning.local import steps
-from fragir.layout.planning.pull import Pull, element_of, lane_of, senders, spread
+from fragir.layout.planning.program import OWN
 
 
 def exchange(pull: Pull, inside: int, costs: Costs, most: int = 64) -> Exchange | None:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP
-from fragir.layout.planning.banks import LINE_BYTES
+from fragir.layout.planning.access import LINE_BYTES
 from fragir.layout.shared import wavefronts
 
 WORD = 4  # bytes

@@ -21,19 +21,23 @@ from typing import TYPE_CHECKING, Literal
 
 from fragir.errors import shortened
 from fragir.layout.combine import permuted
+from fragir.layout.conversion import LanePoints, points_of
 from fragir.layout.conversion import plan as sources_of
 from fragir.layout.display import Drawn
-from fragir.layout.lane_points import LanePoints, points_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Movement, least_price, moves_of
-from fragir.layout.planning.building import lanewise, repeated, side_by_side
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.gather import gathered
-from fragir.layout.planning.narrow import APART, beside_bytes
 from fragir.layout.planning.padding import PaddedRows, padded_rows
-from fragir.layout.planning.program import Linear, WordProgram
+from fragir.layout.planning.program import (
+    Linear,
+    WordProgram,
+    gathered,
+    lanewise,
+    repeated,
+    side_by_side,
+)
 from fragir.layout.planning.registers import LayoutPair, pair_of, words_of
 from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.planning.sync import Meeting
@@ -41,6 +45,30 @@ from fragir.layout.planning.warp import price, warp_plan
 
 if TYPE_CHECKING:
     from fragir.layout.planning.colouring import TablePlan
+
+
+# -- narrow ----------------------------------------------------------------------------------------
+# Elements of 1 and 4 bits that part from those they share a byte with: with a byte for each.
+#
+# Words are taken apart into words of bytes, those are converted as elements of 8 bits, and words
+# of
+# elements are made of them again. What that takes beside the conversion is the same for every
+# word.
+
+APART = {4: {"and": 2, "shr": 1, "prmt": 2}, 1: {"shr": 7, "and": 16, "mul": 8}}
+"""Instructions that make bytes of one word of elements of so many bits."""
+TOGETHER = {4: {"prmt": 2, "shl": 1, "or": 1}, 1: {"mul": 8, "shr": 8, "shl": 7, "or": 7}}
+"""Instructions that make one word of elements of words of bytes."""
+
+
+def beside_bytes(given: int, wanted: int, bits: int) -> Counter[str]:
+    """Instructions beside the conversion of bytes, for so many elements of source and target."""
+    found: Counter[str] = Counter()
+    for elements, each in ((given, APART[bits]), (wanted, TOGETHER[bits])):
+        for name, count in each.items():
+            found[name] += words_of(elements, bits) * count
+    return found
+
 
 Way = Literal["nothing", "registers", "bytes", "shuffles", "shared", "elements"]
 """How a conversion is done: not at all; other names for words; byte permutes and selects; shuffles;

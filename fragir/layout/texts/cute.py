@@ -33,17 +33,176 @@ as one of elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from fragir.layout.arguments import names, point, shape_of, takes
-from fragir.layout.chain import LayoutChain, chained
+from fragir.layout.chain import LayoutChain, chained, cute_swizzle
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, default_dims
 from fragir.layout.shared import Swizzle
-from fragir.layout.texts.cursor import Cursor
-from fragir.layout.texts.cute_tree import Leaf, Term, cut, leaves, modes, read_terms
+from fragir.layout.texts.encoding import Cursor
+
+# -- cute tree -------------------------------------------------------------------------------------
+# CuTe's texts as trees: `shape:stride`, basis strides `2@1`, swizzles, parts joined by `o`.
+#
+# (8,(4,2)):(16,(1,4))                      integers
+# ((4,8),2):((2@1,1@0),1@1)                 coordinates: E<1>{} is 1@1, E<0,1>{} is 1@1@0
+# Sw<3,4,3> o 0 o (8,64):(64,1)             a swizzle, an offset, a layout; `S<3,4,3>` in CuTe's IR
+# Sw<3,4,3> o smem_ptr[16b](unset) o ...    a swizzle of bytes over elements of 16 bits
+
+_INTEGER = re.compile(r"_?(\d{1,100})(?!\d)")
+_BASIS = re.compile(r"@(\d{1,9})(?!\d)")
+SWIZZLE = re.compile(r"Sw?<\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*>")
+_ELEMENT = re.compile(r"smem_ptr(?:_flag)?\[(\d{1,9})b\]\s*\(unset\)")
+_O = re.compile(r"o(?![A-Za-z])")
+_DEEPEST = 32
+"""Brackets within brackets; CuTe's own layouts have four or five."""
+
+
+class Leaf(NamedTuple):
+    """A number, of a basis where it has a path: which coordinate, which of that one's ...."""
+
+    value: int
+    path: Point
+    at: int
+
+
+Tree: TypeAlias = "Leaf | tuple[Tree, ...]"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a composition: the one that is set."""
+
+    at: int
+    swizzle: Point | None = None
+    element_bits: int | None = None
+    offset: int | None = None
+    shape: Tree = ()
+    stride: Tree = ()
+
+
+def leaves(tree: Tree) -> Iterator[Leaf]:
+    """The numbers in order."""
+    if isinstance(tree, Leaf):
+        yield tree
+    else:
+        for branch in tree:
+            yield from leaves(branch)
+
+
+def read_terms(text: str) -> tuple[Cursor, list[Term]]:
+    """The parts of a text, outermost first. Raises LayoutError with the column."""
+    cursor = Cursor(text, "the CuTe layout")
+    if ":" not in text and "<" not in text:
+        raise cursor.error(f"A CuTe layout is shape:stride, but there is no ':' in {cut(text)}.", 0)
+    terms = [_term(cursor)]
+    while cursor.take(_O):
+        terms.append(_term(cursor))
+    if not cursor.done:
+        rest = text[cursor.position :]
+        raise cursor.error(f"{cut(rest)} is left over in the CuTe layout.")
+    return cursor, terms
+
+
+def _term(cursor: Cursor) -> Term:
+    cursor.skip()
+    at = cursor.position
+    if found := cursor.take(SWIZZLE):
+        return Term(at, swizzle=(int(found[1]), int(found[2]), int(found[3])))
+    if found := cursor.take(_ELEMENT):
+        return Term(at, element_bits=int(found[1]))
+    shape = _Trees(cursor).tree()
+    if isinstance(shape, Leaf) and not cursor.sign(":"):
+        return Term(at, offset=shape.value)
+    if not isinstance(shape, Leaf) and not cursor.sign(":"):
+        if not cursor.done:
+            raise cursor.error(f"{cut(cursor.text[cursor.position :])} is left over.")
+        raise cursor.error(
+            f"A CuTe layout is shape:stride, but there is no ':' after {cut(cursor.text[at:])}."
+        )
+    return Term(at, shape=shape, stride=_Trees(cursor).tree())
+
+
+class _Trees:
+    """Nested tuples of numbers."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.start = cursor.position
+        self.depth = 0
+
+    def tree(self) -> Tree:
+        cursor = self.cursor
+        if not cursor.sign("("):
+            return self.leaf()
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise cursor.error(f"The CuTe layout has brackets more than {_DEEPEST} deep.")
+        branches = [self.tree()]
+        while cursor.sign(","):
+            branches.append(self.tree())
+        if not cursor.sign(")"):
+            self.refuse("A comma or )")
+        self.depth -= 1
+        return tuple(branches)
+
+    def leaf(self) -> Leaf:
+        cursor = self.cursor
+        cursor.skip()
+        at = cursor.position
+        if cursor.text.startswith("?", at):
+            raise cursor.error(
+                "'?' is a number that is known when the kernel runs.",
+                at,
+                hint="a layout here has numbers only",
+            )
+        if cursor.text.startswith("-", at):
+            raise cursor.error("A stride is not negative.", at)
+        number = cursor.take(_INTEGER)
+        if number is None:
+            self.refuse("A number or (")
+        assert number is not None
+        path: list[int] = []
+        while basis := cursor.take(_BASIS):
+            path.append(int(basis[1]))
+        return Leaf(int(number[1]), tuple(reversed(path)), at)
+
+    def refuse(self, expected: str) -> None:
+        cursor = self.cursor
+        here = cursor.text[cursor.position : cursor.position + 1]
+        if here and here not in "(),:o@":
+            raise cursor.error(f"{here!r} is not part of a CuTe layout.")
+        text = cut(cursor.text[self.start :])
+        raise cursor.error(f"{expected} is missing in the CuTe layout {text}.")
+
+
+def cut(text: str) -> str:
+    """A text in a message, cut where it is long."""
+    text = text.strip()
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def modes(shape: Tree, stride: Tree, cursor: Cursor, at: int) -> Iterator[tuple[int, Leaf]]:
+    """Sizes and strides in order; nesting says nothing about the function."""
+    if isinstance(shape, Leaf) and isinstance(stride, Leaf):
+        if shape.path:
+            raise cursor.error("A size is a number, not a basis.", shape.at)
+        yield shape.value, stride
+        return
+    if isinstance(shape, Leaf) or isinstance(stride, Leaf) or len(shape) != len(stride):
+        text = cut(cursor.text[at:])
+        raise cursor.error(f"Shape and stride of {text} do not have the same nesting.", at)
+    for size, step in zip(shape, stride, strict=True):
+        yield from modes(size, step, cursor, at)
+
+
+__all__ = ["SWIZZLE", "Leaf", "Term", "Tree", "cut", "leaves", "modes", "read_terms"]
+
 
 _FRAGMENT = ("lane", "element")
 _INDEX = ("index",)
@@ -220,7 +379,6 @@ def to_cute(layout: Layout, shape: Point | None = None, *, basis: bool = False) 
     then stand before it. Raises LayoutError for a predicate, an offset or exclusive or that cannot
     be said so, and for a shape smaller than the layout.
     """
-    from fragir.layout.texts.cute_writer import cute_text
 
     return cute_text(layout, shape, basis)
 
@@ -236,3 +394,106 @@ def counted(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
         for dim, extent in enumerate(shape)
     )
     return Layout((Axis("index", tuple(modes)),), dims)
+
+
+# -- cute writer -----------------------------------------------------------------------------------
+# A layout in CuTe's notation.
+
+_Tree: TypeAlias = "str | tuple[_Tree, ...]"
+
+
+def cute_text(layout: Layout, shape: Point | None, basis: bool) -> str:
+    """The text of `to_cute`."""
+    if layout.where or (layout.offset and (basis or layout.rank > 1)):
+        raise LayoutError(f"CuTe's notation has neither offset nor predicate: {layout}.")
+    if basis:
+        return _plain(layout, _basis)
+    places: list[int] = []
+    if layout.rank > 1 or shape is not None:
+        extents = layout.shape if shape is None else point(shape, layout.rank, "the shape", 1)
+        if any(n < m for n, m in zip(extents, layout.shape, strict=True)):
+            raise LayoutError(f"The layout of shape {layout.shape} does not fit into {extents}.")
+        place = 1
+        for extent in extents:
+            places.append(place)
+            place *= extent
+    else:
+        places.append(1)
+        swizzle = _swizzle_before(layout)
+        if swizzle is not None:
+            plain = replace(swizzle[1], offset=())
+            text = _plain(plain, lambda stride: str(stride[0]))
+            return f"{cute_swizzle(swizzle[0])} o {swizzle[1].origin[0]} o {text}"
+    text = _plain(
+        layout, lambda stride: str(sum(s * p for s, p in zip(stride, places, strict=True)))
+    )
+    return f"{layout.origin[0]} o {text}" if layout.offset else text
+
+
+def _plain(layout: Layout, number: Callable[[Point], str]) -> str:
+    sizes: list[_Tree] = []
+    strides: list[_Tree] = []
+    for axis in layout.axes:
+        modes = axis.modes or (Mode(1, (0,) * layout.rank),)
+        wrong = next((mode for mode in modes if mode.xor), None)
+        if wrong is not None:
+            raise LayoutError(
+                f"CuTe's notation cannot say mode {wrong} of axis {axis.name}: it is combined by "
+                "exclusive or and no swizzle of all."
+            )
+        steps = [number(mode.stride) for mode in modes]
+        sizes.append(_joined([str(mode.size) for mode in modes]))
+        strides.append(_joined(steps))
+    if len(sizes) == 1:
+        return f"{_text(sizes[0])}:{_text(strides[0])}"
+    return f"{_text(tuple(sizes))}:{_text(tuple(strides))}"
+
+
+def _joined(items: list[str]) -> _Tree:
+    return items[0] if len(items) == 1 else tuple(items)
+
+
+def _text(tree: _Tree) -> str:
+    return tree if isinstance(tree, str) else f"({','.join(map(_text, tree))})"
+
+
+def _basis(stride: Point) -> str:
+    moved = [(step, dim) for dim, step in enumerate(stride) if step]
+    if not moved:
+        return "0"
+    if len(moved) > 1:
+        raise LayoutError(f"CuTe's basis strides move along one dimension, but one is {stride}.")
+    return f"{moved[0][0]}@{moved[0][1]}"
+
+
+def _swizzle_before(layout: Layout) -> tuple[Swizzle, Layout] | None:
+    """A swizzle and a layout of sums that together are this one; None where there are none."""
+    if not any(mode.xor for axis in layout.axes for mode in axis.modes):
+        return None
+    for swizzle in _swizzles(layout):
+        inner = chained(swizzle, layout)  # a swizzle is its own inverse
+        if not isinstance(inner, LayoutChain) and not any(
+            m.xor for a in inner.axes for m in a.modes
+        ):
+            return swizzle, inner
+    return None
+
+
+def _swizzles(layout: Layout) -> Iterator[Swizzle]:
+    """The swizzles that could stand before it: a bit that a column has besides its highest."""
+    bits = [
+        column[0]
+        for name in layout.names
+        for column in layout.kernel.columns(name)
+        if column[0] & (column[0] - 1)
+    ]
+    if not bits:
+        return
+    low = min((bit & -bit).bit_length() - 1 for bit in bits)
+    for shift in sorted({bit.bit_length() - (bit & -bit).bit_length() for bit in bits}):
+        for count in range(1, shift + 1):
+            yield Swizzle(count, low, shift)
+            yield Swizzle(count, low, -shift)
+
+
+__all__ = ["cute_text"]

@@ -90,7 +90,7 @@ def _chain(text: str) -> Layout | LayoutChain:
     """`OUTER o INNER` of our own texts and CuTe's swizzles, as a chain prints itself."""
     from fragir.layout.chain import Link, chained
     from fragir.layout.shared import Swizzle
-    from fragir.layout.texts.cute_tree import SWIZZLE
+    from fragir.layout.texts.cute import SWIZZLE
 
     links: list[Link] = []
     for part in _O.split(text):
@@ -126,7 +126,7 @@ def _formula(text: str, _shape: Point | None) -> Layout:
 
 def _ttg(text: str, shape: Point | None) -> Layout | LayoutChain:
     if text.lstrip().startswith("-"):
-        from fragir.layout.texts.printed import from_printed
+        from fragir.layout.texts.bases import from_printed
 
         return from_printed(text)
     from fragir.layout.texts.ttg import from_ttg
@@ -171,6 +171,6 @@ def write_layout(layout: Layout, notation: str = "layout", shape: Point | None =
 
             return to_ttg(layout)
         case _:
-            from fragir.layout.texts.printed import to_printed
+            from fragir.layout.texts.bases import to_printed
 
             return to_printed(layout)

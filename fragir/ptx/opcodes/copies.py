@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragir.ptx.opcodes.row import Opcode
-from fragir.ptx.opcodes.rules import needs, width
+from fragir.ptx.opcodes.row import Opcode, needs, width
 
 # -- async copy -----------------------------------------------------------------------------------
 

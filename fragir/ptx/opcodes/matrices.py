@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragir.ptx.opcodes.row import Moves, Opcode, always
-from fragir.ptx.opcodes.rules import apart, needs
+from fragir.ptx.opcodes.row import Moves, Opcode, always, apart, needs
 
 # -- products -------------------------------------------------------------------------------------
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fragir.ptx.opcodes.row import Opcode, Rule
-from fragir.ptx.opcodes.rules import HINT, L1, SCOPE, apart, needs, width
+from fragir.ptx.opcodes.row import HINT, L1, SCOPE, Opcode, Rule, apart, needs, width
 
 # -- access ---------------------------------------------------------------------------------------
 

@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from fragir.ptx.opcodes import (
-    arithmetic,
-    control,
-    copies,
-    matrices,
-    memory,
-    packages,
-    synchronisation,
-)
+from fragir.errors import FragirError, kind_of
+from fragir.ptx.opcodes import arithmetic, copies, matrices, memory, synchronisation
 from fragir.ptx.opcodes.row import Found, Opcode, Opcodes
 from fragir.ptx.tree import Instruction
 
-_FAMILIES = (arithmetic, memory, copies, synchronisation, matrices, control)
-OPCODES = Opcodes((row for family in _FAMILIES for row in family.OPCODES), packages.opcodes)
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+# -- packages --------------------------------------------------------------------------------------
+# Opcodes of installed packages, by the entry point `fragir.opcodes`.
+#
+# An entry's name is the first word of its opcodes, its value a row or several. Looking for entry
+# points takes some 30 ms: it happens where a program has an opcode that no row of ours begins.
+
+
+@cache
+def _entries() -> dict[str, list[EntryPoint]]:
+    from importlib.metadata import entry_points
+
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in sorted(entry_points(group="fragir.opcodes"), key=lambda entry: entry.value):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def opcodes(word: str) -> Sequence[Opcode]:
+    """The rows that packages give for opcodes that begin with a word.
+
+    FragirError, which names the package, where it fails or gives something else.
+    """
+    rows: list[Opcode] = []
+    for entry in _entries().get(word, ()):
+        package = entry.dist.name if entry.dist is not None else entry.value
+        try:
+            found: object = entry.load()
+        except (Exception, SystemExit) as error:
+            words = " ".join(str(error).split())
+            raise FragirError(
+                f"the package {package} cannot give its opcode {word}: "
+                f"{type(error).__name__}: {words}",
+                hint=f"repair or uninstall {package}",
+            ) from error
+        for row in cast("Sequence[object]", found) if isinstance(found, list | tuple) else [found]:
+            if not isinstance(row, Opcode) or row.head[0] != word:
+                what = row.name if isinstance(row, Opcode) else kind_of(row)
+                raise FragirError(
+                    f"the package {package} gives {what} for its opcode {word}",
+                    hint="an entry point of fragir.opcodes is a fragir.emulator.Opcode, or several",
+                )
+            rows.append(row)
+    return rows
+
+
+_FAMILIES = (arithmetic, memory, copies, synchronisation, matrices)
+OPCODES = Opcodes((row for family in _FAMILIES for row in family.OPCODES), opcodes)
 
 
 class Names(NamedTuple):

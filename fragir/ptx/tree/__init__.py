@@ -23,6 +23,7 @@ from fragir.ptx.tree.module import Module as Module
 from fragir.ptx.tree.module import Node as Node
 from fragir.ptx.tree.module import Section as Section
 from fragir.ptx.tree.module import SectionData as SectionData
+from fragir.ptx.tree.module import Source as Source
 from fragir.ptx.tree.module import Target as Target
 from fragir.ptx.tree.module import Version as Version
 from fragir.ptx.tree.operands import OPERANDS as OPERANDS
@@ -45,7 +46,6 @@ from fragir.ptx.tree.operands import Sink as Sink
 from fragir.ptx.tree.operands import String as String
 from fragir.ptx.tree.operands import Unary as Unary
 from fragir.ptx.tree.operands import Vector as Vector
-from fragir.ptx.tree.source import Source as Source
 from fragir.ptx.tree.statements import Attribute as Attribute
 from fragir.ptx.tree.statements import Block as Block
 from fragir.ptx.tree.statements import BranchTargets as BranchTargets

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from fragir.reference.bounded import Bounded
-from fragir.reference.element_types import PREDICATE, type_name
-from fragir.reference.formats import Array
+from fragir.reference.formats import PREDICATE, Array, type_name
 from fragir.reference.lanes.exchange import fetched
 from fragir.reference.lanes.statements import Executed, Given, StatementInput, opcode
 from fragir.reference.lanes.threads import WARP, BlockThreads

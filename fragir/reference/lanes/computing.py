@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fragir.reference import elementwise
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import FLOATS, Array
+from fragir.reference.formats import FLOATS, Array, type_name
 from fragir.reference.lanes.exchange import permuted
 from fragir.reference.lanes.statements import Executed, Given, opcode
 

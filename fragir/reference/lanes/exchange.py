@@ -7,10 +7,8 @@ from xdsl.ir import Operation
 
 from fragir.dialects import ptx
 from fragir.reference.bounded import Bounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import Array
-from fragir.reference.lanes.bits import from_words, words_of
-from fragir.reference.lanes.registers import columns
+from fragir.reference.formats import Array, type_name
+from fragir.reference.lanes.registers import columns, from_words, words_of
 from fragir.reference.lanes.threads import WARP, BlockThreads
 
 

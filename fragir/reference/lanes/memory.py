@@ -10,11 +10,10 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import INTEGERS, Array
+from fragir.reference.formats import INTEGERS, Array, type_name
 from fragir.reference.indexed import add_floats, change_integers, write_one
 from fragir.reference.lanes.registers import columns
 from fragir.reference.lanes.threads import BlockThreads, Pointer, UncertainError

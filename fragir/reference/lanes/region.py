@@ -10,8 +10,7 @@ from fragir.dialects import frag
 from fragir.layout import Layout
 from fragir.passes.scopes import threads_at
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import Array
+from fragir.reference.formats import Array, type_name
 from fragir.reference.indexed import write_one
 from fragir.reference.lanes import collective as collective  # these attach what opcodes mean
 from fragir.reference.lanes import computing as computing

@@ -17,9 +17,8 @@ from xdsl.ir import Attribute
 from fragir.dialects import ptx
 from fragir.dialects.ptx.statement import read
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import Array
-from fragir.reference.lanes.bits import from_words, words_of
+from fragir.reference.formats import Array, type_name
+from fragir.reference.lanes.registers import from_words, words_of
 from fragir.reference.lanes.threads import BlockThreads
 
 _PLACE = re.compile(r"(!?)\$(\d+)")

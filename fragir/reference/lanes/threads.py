@@ -18,12 +18,11 @@ from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import MEANINGS
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
 from fragir.late_dialect import ROWS, named
 from fragir.reference.bounded import Bounded
-from fragir.reference.element_types import type_name
-from fragir.reference.formats import Array
+from fragir.reference.formats import Array, type_name
 from fragir.reference.memory import BoundedMemory
 from fragir.reference.run import Run, anything
 

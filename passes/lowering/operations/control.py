@@ -47,7 +47,7 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
 
 def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
     if "products in flight" in lanes.state.of_subject:  # there is one under way, perhaps
-        from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
+        from fragir.passes.lowering.multiply import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
     values = [flat for value in op.operands for flat in lanes.state.flat(value)]

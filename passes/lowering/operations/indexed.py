@@ -10,7 +10,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.atomics import KINDS
 from fragir.dialects.frag.memory_layout import check_inside
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.passes.lowering.access import split
@@ -96,7 +96,7 @@ def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
             held.append(made.old)
     if op.old is not None:
         if not access.holders.all_are:
-            from fragir.passes.lowering.told import told_to_all  # few programs need it
+            from fragir.passes.lowering.reduction import told_to_all  # few programs need it
 
             held = told_to_all(lanes, frag.tile_of(op.old), held, access.holders)
         lanes.bind(op.old, held)

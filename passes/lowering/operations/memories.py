@@ -10,20 +10,20 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.memory_types import collapsed_type
-from fragir.dialects.narrow import memref_type
-from fragir.dialects.slices import kept_dims, mixed
+from fragir.dialects.memory_types import collapsed_type, kept_dims, mixed
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
-from fragir.passes.limits import allocate
+from fragir.passes.lowering import copies
 from fragir.passes.lowering.access import TileAccess
-from fragir.passes.lowering.arithmetic import Value
+from fragir.passes.lowering.arithmetic import Distance, Stride, Value, times
 from fragir.passes.lowering.counts import note_count
-from fragir.passes.lowering.distances import Distance, Stride, times
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
     LaneMemory,
     MemoryPlace,
+    divisor,
+    low,
     shared_address,
     shared_bytes,
     shared_memory,
@@ -31,7 +31,7 @@ from fragir.passes.lowering.memory import (
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.strides import divisor, low
+from fragir.passes.remarks import allocate
 
 # --- memory ---------------------------------------------------------------------------------------
 
@@ -269,3 +269,37 @@ def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Stride]]) 
 def head(lanes: Lanes, op: frag.HeadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
     state.memories[op.result] = memory._replace(shape=(state.values[op.end], *memory.shape[1:]))
+
+
+# -- copying ---------------------------------------------------------------------------------------
+# Copies into shared memory, and waits for them.
+
+
+def copy(lanes: Lanes, op: frag.CopyOp) -> None:
+    state = lanes.state
+    if op.tma is not None:
+        from fragir.passes.lowering import tensor_copies  # few programs need it
+
+        tensor_copies.copy(lanes, op)
+        return
+    copies.copy(
+        state.ar,
+        state.hardware,
+        state.memories[op.source],
+        state.indices(op.all_source_indices()),
+        state.memories[op.target],
+        state.indices(op.all_target_indices()),
+        masked=op.masked is not None,
+        is_async=op.is_async is not None,
+        target_machine=state.target,
+    )
+
+
+def commit(lanes: Lanes, op: frag.CommitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
+
+
+def wait(lanes: Lanes, op: frag.WaitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", op.pending.value.data))

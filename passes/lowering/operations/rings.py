@@ -110,7 +110,7 @@ def publish(lanes: Lanes, op: frag.PublishOp) -> None:
 def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
     """Products in flight that read it are waited for; who acquires the slot waits for readers."""
     if lanes.state.async_proxy:
-        from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
+        from fragir.passes.lowering.multiply import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
     known = rings(lanes)

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.limits import check_index
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value

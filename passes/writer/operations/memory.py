@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import ptx
-from fragir.passes.limits import allocate
-from fragir.passes.writer.literals import (
-    access,
-    braced,
-)
-from fragir.passes.writer.masks import write_with_mask
+from fragir.passes.remarks import allocate
+from fragir.passes.writer.elementwise import write_with_mask
+from fragir.passes.writer.literals import access, braced, move_opcode
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address, vector
 
@@ -88,3 +85,52 @@ def cp_async(w: KernelText, op: ptx.CpAsyncOp) -> None:
     # .cg, which passes by L1, exists for 16 bytes only
     kind = "cg" if size == 16 else "ca"
     w.emit(f"cp.async.{kind}.shared.global", *operands)
+
+
+# -- atomics ---------------------------------------------------------------------------------------
+# Atomic operations on memory.
+
+#: What there is no `red` of.
+EXCHANGES = ("exch", "cas")
+
+
+def atomic(w: KernelText, op: ptx.AtomicOp) -> None:
+    pointer, words = op.pointer.type, op.instruction.data
+    assert isinstance(pointer, ptx.PointerType)
+    where = address(w.one(op.pointer), op.offset.value.data)
+    operands = [braced(w.in_registers(op.value))]
+    if op.expected is not None:
+        operands.insert(0, w.register(op.expected))
+    guard = None if op.predicate is None else w.register(op.predicate)
+    returns = op.old is not None or words.startswith(EXCHANGES)
+    if op.old is not None:
+        names = w.define(op.old)
+        if guard is not None:
+            for name in names:
+                w.emit(move_opcode(ptx.register_bits(op.old.type)), name, "0")
+        operands.insert(0, where)
+        where = braced(names)
+    elif returns:
+        operands.insert(0, where)
+        where = "_"
+    kind = "atom" if returns else "red"
+    w.emit(f"{kind}.{pointer.space.data.value}.{words}", where, *operands, guard=guard)
+
+
+# -- distances -------------------------------------------------------------------------------------
+# Addresses in global memory at distances of 64 bits.
+
+
+def mul_wide(w: KernelText, op: ptx.MulWideOp) -> None:
+    (result,) = w.define(op.result)
+    w.emit("mul.wide.s32", result, w.register(op.lhs), w.one(op.rhs))
+
+
+def offset_wide(w: KernelText, op: ptx.OffsetWideOp) -> None:
+    (result,) = w.define(op.result)
+    pointer, index = w.one(op.pointer), w.one(op.index)
+    factor = str(op.scale.value.data) if op.stride is None else w.one(op.stride)
+    if factor == "1":
+        w.emit("add.s64", result, pointer, index)
+    else:
+        w.emit("mad.lo.s64", result, index, factor, pointer)

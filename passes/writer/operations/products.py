@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.narrow import integers, is_vector
+from fragir.dialects.shorthands import integers, is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText, Names
 from fragir.ptx.spelling import vector
@@ -110,3 +110,11 @@ def descriptor(w: KernelText, op: ptx.DescriptorOp) -> None:
     w.emit("cvt.u64.u32", wide, part)
     fields = op.fields.value.data & (1 << 64) - 1
     w.emit("or.b64", result, wide, f"0x{fields:X}")
+
+
+# -- sparse ----------------------------------------------------------------------------------------
+# Sparse products.
+
+
+def mma_sparse(w: KernelText, op: ptx.MmaSparseOp) -> None:
+    write_mma(w, op, (w.register(op.metadata), str(op.selector.value.data)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fragir.emulator.launch import division, obstacles
+from fragir.emulator.launch import division
 from fragir.emulator.machine import watch
 
 
@@ -25,12 +25,12 @@ class Divided:
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> Divided:
     """Every launch that may is divided after a few instructions, however small it is."""
-    if not obstacles.can_fork():
+    if not division.can_fork():
         pytest.skip("processes are forked on Linux alone")
     seen = Divided()
     monkeypatch.setattr(division, "AFTER", 0.0)
     monkeypatch.setattr(watch, "QUANTUM", 16)
-    monkeypatch.setattr(obstacles, "LEAST_WARPS", 2)
+    monkeypatch.setattr(division, "LEAST_WARPS", 2)
     fork, run = (getattr(division.Division, name) for name in ("_fork", "run"))
 
     def forks(self: division.Division, number: int, footprint: object) -> Any:

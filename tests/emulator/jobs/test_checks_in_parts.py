@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, Hooks, Report, run
-from fragir.emulator.checks.foreign import MakesCheck
+from fragir.emulator.checks.selection import MakesCheck
 
 from .conftest import Divided
 from .outcomes import kernel, turns, words

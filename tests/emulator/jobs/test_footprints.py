@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragir.emulator.machine.arena import Arena, shared_bytes
-from fragir.emulator.machine.footprints import Footprint
+from fragir.emulator.machine.arena import Arena, Footprint, shared_bytes
 
 SIZE = 512
 Note = tuple[bool, int, int, int]  # whether it writes, the size, positions in units of it

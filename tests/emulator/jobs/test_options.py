@@ -14,8 +14,8 @@ import pytest
 import fragir
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, run
-from fragir.emulator.launch import jobs as jobs_module
-from fragir.emulator.launch.jobs import jobs_of
+from fragir.emulator.launch import division as jobs_module
+from fragir.emulator.launch.division import jobs_of
 from fragir.errors import FragirError
 
 from .conftest import Divided
@@ -61,7 +61,7 @@ def test_what_the_environment_must_not_say(monkeypatch: pytest.MonkeyPatch, text
 
 
 def test_small_launches_are_not_divided(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fragir.emulator.launch.obstacles.LEAST_WARPS", BLOCKS * THREADS // 32 + 1)
+    monkeypatch.setattr("fragir.emulator.launch.division.LEAST_WARPS", BLOCKS * THREADS // 32 + 1)
     run(SUMS, grid=(BLOCKS,), block=(THREADS,), arguments=[words(BLOCKS * THREADS)], jobs=2)
     assert not divided.pids
 
@@ -71,7 +71,7 @@ def test_each_process_has_half_of_the_least_launch_to_do(
     divided: Divided, monkeypatch: pytest.MonkeyPatch, least: int, forked: int
 ) -> None:
     """46 warps and as many jobs as one likes."""
-    monkeypatch.setattr("fragir.emulator.launch.obstacles.LEAST_WARPS", least)
+    monkeypatch.setattr("fragir.emulator.launch.division.LEAST_WARPS", least)
     out = words(BLOCKS * THREADS)
     run(SUMS, grid=(BLOCKS,), block=(THREADS,), arguments=[out], jobs=100)
     assert len(divided.pids) == forked

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
-from fragir.layout.planning.building import repeated
 from fragir.layout.planning.colouring import Points, table_plan
-from fragir.layout.planning.colours import coloured
+from fragir.layout.planning.colours import WordEdge, coloured
 from fragir.layout.planning.costs import COSTS
-from fragir.layout.planning.edges import WordEdge
-from fragir.layout.planning.program import LaneTable
+from fragir.layout.planning.program import LaneTable, repeated
 from fragir.layout.planning.warp import price
 from fragir.sweeps import Task
 

@@ -12,10 +12,9 @@ from benchmarks.conversion_cases import CASES, Case
 from benchmarks.sweeps import shared_plans as sweep
 from fragir.layout import LayoutError
 from fragir.layout.f2 import image, rank
-from fragir.layout.planning.banks import common_complement
+from fragir.layout.planning.access import common_complement
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.gather import gathered
-from fragir.layout.planning.program import Linear
+from fragir.layout.planning.program import Linear, gathered
 from fragir.layout.planning.registers import RegisterColumns, pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.sweeps import Task

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
-from fragir.layout.planning.building import chained, renaming, repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.hops import direct
-from fragir.layout.planning.movmatrix import turned
-from fragir.layout.planning.program import WordProgram
+from fragir.layout.planning.program import WordProgram, chained, renaming, repeated
 from fragir.layout.planning.registers import RegisterColumns, pair_of
-from fragir.layout.planning.warp import WarpPlan, price, warp_plan
+from fragir.layout.planning.warp import WarpPlan, direct, price, turned, warp_plan
 from fragir.sweeps import Task
 
 ACC_8 = "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 8:(0,8)]"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.causes import DEFINED, numbers, ranks
-from fragir.emulator.checks.definedness.registers import Undefined
-from fragir.emulator.checks.definedness.spreading import (
+from fragir.emulator.checks.definedness.registers import (
+    Undefined,
     full,
     lanes_of,
     logic,

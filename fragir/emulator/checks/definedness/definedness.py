@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.checks.definedness.accesses import AccessedBits
-from fragir.emulator.checks.definedness.choices import Choices
+from fragir.emulator.checks.definedness.accesses import AccessedBits, Copies
 from fragir.emulator.checks.definedness.computing import Computing, chosen
-from fragir.emulator.checks.definedness.copies import Copies
 from fragir.emulator.checks.definedness.matrices import Matrices
-from fragir.emulator.checks.definedness.registers import Undefined
+from fragir.emulator.checks.definedness.registers import Choices, Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.hooks import Hooks, preceded
@@ -39,10 +37,9 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.code import Terminator
-    from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.machine.transfers import Copy, Transfer
+    from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.transfers import Copy, Issue, Transfer
 
 #: What is looked at by steps of its own, whatever is in doubt.
 _ELSEWHERE = (

@@ -8,19 +8,160 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.causes import Causes
-from fragir.emulator.checks.definedness.choices import Choices
-from fragir.emulator.checks.definedness.spreading import full
 from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
-from fragir.emulator.program.dataflow import Dataflow, dataflow
+from fragir.emulator.program.dataflow import Dataflow, Roles, dataflow
 from fragir.emulator.program.entities import Register
+from fragir.emulator.program.flow import targets
 from fragir.emulator.program.program import Program
+from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
+from fragir.ptx.opcodes.row import Logic, Moves
+from fragir.ptx.tree import Instruction
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
+
+
+# -- choices ---------------------------------------------------------------------------------------
+# Branches and guards that only choose what registers hold.
+#
+# Where the ways of a branch come together again, further down, with nothing between but
+# arithmetic on registers, it is a choice of values: `if (x == 0) y = 1;`. The same is a guard
+# before such an instruction. Where the condition is made of undefined results of a tensor core,
+# as in the rows behind a tile's residue, it is no error then, but what is written on the way is
+# undefined.
+
+#: So many instructions are looked at behind a branch.
+_FAR = 256
+
+
+def arithmetic(program: Program, ins: tree.Instruction, each: Roles) -> bool:
+    """Whether an instruction only computes registers from those of its lane."""
+    row = program.opcode(ins)
+    bits = facts(row).bits
+    if not (isinstance(bits, Moves | Logic) or bits in ("mixed", "halves")):
+        return False
+    elsewhere = (
+        *(row.ends, row.together, row.access, row.asynchronous, row.polls, row.fence, row.apart),
+        *(row.registers, row.takes_cluster, row.tensor_map, row.stack, each.addresses),
+    )
+    return bool(each.written) and not any(elsewhere)
+
+
+class Choices:
+    """Those of a program: found once, whatever may be undefined."""
+
+    def __init__(self, program: Program, flow: Dataflow) -> None:
+        self.program, self.flow = program, flow
+        #: By instruction (its id): the conditions on which it depends whether it is executed.
+        self._conditions: dict[int, list[Register]] = {}
+        #: By branch: what is written until its ways come together again.
+        self._written: dict[int, tuple[Register, ...]] = {}
+        for at, (placed, each) in enumerate(zip(program.code, flow.roles, strict=True)):
+            if each.guard is None:
+                continue
+            if program.opcode(placed.ins).name == "bra":
+                self._branch(at, each.guard)
+            elif arithmetic(program, placed.ins, each):
+                self._conditions.setdefault(id(placed.ins), []).append(each.guard)
+
+    @classmethod
+    def of(cls, program: Program, flow: Dataflow) -> Choices:
+        return program.analyses.once(cls, lambda: cls(program, flow))
+
+    def conditions(self, ins: tree.Instruction) -> list[Register]:
+        return self._conditions.get(id(ins), [])
+
+    def written(self, branch: tree.Instruction) -> tuple[Register, ...] | None:
+        """None where a branch is more than a choice of values."""
+        return self._written.get(id(branch))
+
+    def _branch(self, at: int, condition: Register) -> None:
+        code, roles = self.program.code, self.flow.roles
+        end = self._to(at)
+        between: list[int] = []
+        now = at + 1
+        while now < end:
+            if now - at > _FAR or now >= len(code):
+                return
+            ins = code[now].ins
+            if self.program.opcode(ins).name == "bra":
+                if (to := self._to(now)) <= now:
+                    return
+                end = max(end, to)
+            elif not arithmetic(self.program, ins, roles[now]) or condition in roles[now].written:
+                return
+            else:
+                between.append(now)
+            now += 1
+        if end <= at:
+            return
+        self._written[id(code[at].ins)] = tuple({r: 0 for n in between for r in roles[n].written})
+        for n in between:
+            self._conditions.setdefault(id(code[n].ins), []).append(condition)
+
+    def _to(self, at: int) -> int:
+        placed = self.program.code[at]
+        return targets(self.program, placed.ins, placed.scope)[0]
+
+
+# -- spreading -------------------------------------------------------------------------------------
+# How undefined bits spread through single instructions.
+#
+# A row of undefined bits has a one where the register's bit is not known. Functions here take and
+# give such rows; `values` are what the machine's own registers hold.
+
+_PAIRS = {"f16x2", "bf16x2", "u16x2", "s16x2"}
+
+
+def logic(table: int, values: Sequence[Any], undefined: Sequence[Any]) -> Any:
+    """Bits of the result that depend on an undefined bit."""
+    ones = [v | u for v, u in zip(values, undefined, strict=True)]
+    zeros = [~v | u for v, u in zip(values, undefined, strict=True)]
+    count = len(values)
+    possible: list[Any] = [None, None]
+    for row in range(1 << count):
+        # Operand i is bit count-1-i of the row; tables are written for three operands.
+        minterm = row << (3 - count)
+        bit = table >> minterm & 1
+        term: Any = None
+        for index in range(count):
+            part = ones[index] if row >> (count - 1 - index) & 1 else zeros[index]
+            term = part if term is None else term & part
+        possible[bit] = term if possible[bit] is None else possible[bit] | term
+    if possible[0] is None or possible[1] is None:
+        return np.zeros_like(undefined[0])
+    return possible[0] & possible[1]
+
+
+def lanes_of(ins: Instruction, widths: Sequence[int]) -> int:
+    """Independent parts of an arithmetic instruction: 2 where it works on halves."""
+    return 2 if ins.opcode[-1] in _PAIRS and all(w == 32 for w in widths) else 1
+
+
+def spread(rows: Sequence[Any], parts: int, dtype: Any) -> Any:
+    """All ones in every part of the result for which any operand has an undefined bit there."""
+    if parts == 2:
+        total = rows[0]
+        for row in rows[1:]:
+            total = total | row
+        low = (total & np.uint32(0xFFFF)) != 0
+        high = (total >> np.uint32(16)) != 0
+        return low * np.uint32(0xFFFF) | high * np.uint32(0xFFFF0000)
+    bad = rows[0] != 0
+    for row in rows[1:]:
+        bad = bad | (row != 0)
+    return full(bad, dtype)
+
+
+def full(bad: Any, dtype: Any) -> Any:
+    """All ones where `bad`, else zero."""
+    dtype = np.dtype(dtype)
+    return bad if dtype == np.bool_ else bad * dtype.type((1 << 8 * dtype.itemsize) - 1)
+
 
 #: What comes from elsewhere than registers: from memory, another lane, a call.
 _ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results", "wgmma")

@@ -13,30 +13,150 @@ other order are left alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fragir.emulator.checks.fragments.patterns import Patterns
-from fragir.emulator.checks.fragments.provenance import ByteOrigins
+from fragir.emulator.checks.fragments.provenance import ByteOrigins, numbers_of
 from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
-from fragir.emulator.checks.fragments.scales import ScaleOperands
-from fragir.emulator.checks.fragments.wgmma import WgmmaOperands
 from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.machine import Machine
+from fragir.emulator.machine.transfers import WARPGROUP, Issue
+from fragir.emulator.numbers.types import I64
+from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores import Mma
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.code import Terminator
-    from fragir.emulator.machine.issues import Issue
+    from fragir.emulator.machine.straight import Terminator
     from fragir.emulator.machine.transfers import Copy, Transfer
+
+
+# -- scales ----------------------------------------------------------------------------------------
+# The scales of block-scaled mma: whether those that are selected are a matrix.
+
+
+class ScaleOperands:
+    def __init__(
+        self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
+    ) -> None:
+        self.machine, self.origins = machine, origins
+        self.patterns, self.reports = patterns, reports
+
+    def steps(self, d: Decoder, group: Sequence[tree.Instruction], op: Mma) -> list[Step]:
+        """SFA `[row, block of K]` and SFB `[block, column]`: a byte each, of the lanes chosen."""
+        steps: list[Step] = []
+        planes = self.origins.planes
+        for ins in group:
+            used = self.origins.flow.of(ins).operands
+            for name, index in (("SFA", len(ins.operands) - 4), ("SFB", len(ins.operands) - 2)):
+                if not any(r in self.origins.tracked for r in used[index]):
+                    continue
+                rows = [PlaneDecoder(d, plane).source(ins, index, "u32") for plane in planes]
+                chosen = d.vector(ins.operands[index + 1])
+                byte, thread = (constant_or_none(e) or 0 for e in chosen)
+                select = byte, thread
+                steps.append(partial(self._look, ins, op, name, rows, select))
+        return steps
+
+    def _look(
+        self,
+        ins: tree.Instruction,
+        op: Mma,
+        name: str,
+        rows: Sequence[Any],
+        select: tuple[int, int],
+        sel: Any,
+        mask: Mask,
+    ) -> None:
+        left = name == "SFA"
+        parts = [op.scale_codes(row[sel], select, left=left).astype(np.int64) for row in rows]
+        numbers: I64 = np.zeros_like(parts[0])  # [rows, blocks, warps]
+        for k, part in enumerate(parts):
+            numbers |= part << 8 * k
+        warps = np.arange(self.machine.warps)[sel]
+        for index, warp in enumerate(warps):
+            one = numbers[..., index]
+            if not one.any():
+                continue
+            base = int(one[one > 0].min())
+            verdict = self.patterns.of_bytes(name, "scales", one[None], turned=not left)
+            assert verdict is not None
+            bases = np.array([base], np.int64)
+            self.reports.note(ins, name, 8, [verdict], [verdict.good], bases)
+            self.reports.elsewhere(ins, name, verdict, base, int(warp), "the selected byte")
+
+
+# -- wgmma -----------------------------------------------------------------------------------------
+# The operands of wgmma, in registers and in shared memory.
+
+
+class WgmmaOperands:
+    def __init__(
+        self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
+    ) -> None:
+        self.machine, self.origins = machine, origins
+        self.patterns, self.reports = patterns, reports
+
+    def executes(self, item: Issue) -> None:
+        form = item.form
+        op, count = form.op, len(item.warps)
+        files = [plane.machine.files[32] for plane in self.origins.planes]
+        warps = item.warps[:, None] + np.arange(WARPGROUP)
+        if form.a is not None:
+            words = [f[form.a[:, None, None], warps].reshape(-1, count, 4 * LANES) for f in files]
+            operand = MatrixOperand("A", op.plan.a, [])
+            found = self.patterns.of_registers("A", op.plan.a, words)
+            self.reports.judge(form.instruction, [operand], [found], item.warps, False)
+        for name, descriptors in (("A", item.a), ("B", item.b)):
+            if descriptors is not None and op.plan.bits >= 8:
+                self._shared(item, name, descriptors)
+        if item.scale.any():
+            words = [f[form.d[:, None, None], warps].reshape(-1, count, 4 * LANES) for f in files]
+            found = self.patterns.of_registers("C", op.plan.d, words)
+            kept = [v if s else None for v, s in zip(found[0], item.scale, strict=True)]
+            operand = MatrixOperand("C", op.plan.d, [])
+            self.reports.judge(form.instruction, [operand], [(kept, found[1])], item.warps, False)
+        for file in files:
+            file[form.d[:, None, None], warps] = 0
+
+    def _shared(self, item: Issue, name: str, descriptors: Any) -> None:
+        """An operand in shared memory."""
+        form, ins, memory = item.form, item.form.instruction, self.machine.memory
+        home = self.machine.block_of[item.warps].astype(np.int64) * memory.shared_stride
+        transposed = bool(form.options.get(f"transpose_{name.lower()}", False))
+        codes: list[Any] = []
+        for plane in self.origins.planes:
+            chunks = plane.memory.shared.bytes.reshape(-1, 16)
+
+            def read(addresses: Any, chunks: Any = chunks) -> Any:
+                at = addresses.astype(np.int64) + home[:, None]
+                return chunks[np.minimum(at >> 4, len(chunks) - 1)]
+
+            codes.append(
+                form.op.read_operand(descriptors, read, left=name == "A", transposed=transposed)
+            )
+        size = form.op.plan.bits // 8
+        whole = np.stack([numbers_of(codes, b) for b in range(size)])  # [bytes, G, k, m or n]
+        for group, warp in enumerate(item.warps):
+            numbers = whole[:, group]
+            if not numbers[0].any():
+                continue
+            base = int(numbers[numbers > 0].min())
+            verdict = self.patterns.of_bytes(name, "shared", numbers, turned=name == "A")
+            bases = np.array([base], np.int64)
+            fine = [verdict is None or verdict.good]
+            self.reports.note(ins, name, form.op.plan.bits, [verdict], fine, bases)
+            if verdict is not None:
+                self.reports.elsewhere(ins, name, verdict, base, int(warp), "shared memory")
 
 
 class Fragments(Hooks):

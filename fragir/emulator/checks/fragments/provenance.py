@@ -22,8 +22,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
-from fragir.emulator.program.entities import Register
-from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.entities import Register, constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.values.facts import facts
 from fragir.ptx import tree

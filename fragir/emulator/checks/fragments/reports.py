@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.fragments.affine_fit import TORN, UNKNOWN, AffineFit
-from fragir.emulator.checks.fragments.patterns import Verdict, grids
+from fragir.emulator.checks.fragments.patterns import TORN, UNKNOWN, AffineFit, Verdict, grids
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64
 from fragir.emulator.report import FragmentUse

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.races.clocks import later
+from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT, later, record, site_of
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT, record, site_of
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, distinct
 

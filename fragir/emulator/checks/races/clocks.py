@@ -18,13 +18,48 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fragir.emulator.checks.races.records import COLUMN_MASK, MBARRIER, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.opcodes.row import Opcode
+
+
+# -- records ---------------------------------------------------------------------------------------
+# One access in a number of 63 bits: when, by whom, at which instruction, whether it is strong.
+#
+# From high to low: the time, one bit of strength, the site of the instruction, and the column of
+# the
+# lane or agent (`clocks.py`). Later records are greater ones; 0 is no access.
+
+#: Times of asynchronous agents lie above all others: no floor covers them.
+ASYNC = 1 << 29
+#: Later than everything: a write that has not happened yet.
+PENDING = (1 << 30) - 1
+
+COLUMN_BITS, SITE_BITS = 16, 16
+STRONG = 1 << (COLUMN_BITS + SITE_BITS)
+TIME_SHIFT = COLUMN_BITS + SITE_BITS + 1
+COLUMN_MASK = (1 << COLUMN_BITS) - 1
+SITE_MASK = (1 << SITE_BITS) - 1
+MBARRIER = COLUMN_MASK  # the column that holds a live mbarrier
+
+
+def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
+    """A record; `column` may be an array, then there is one for each."""
+    return (time << TIME_SHIFT) | (int(strong) << (TIME_SHIFT - 1)) | (site << COLUMN_BITS) | column
+
+
+def site_of(rec: Any) -> Any:
+    """The site of a record's instruction, or of those of an array."""
+    return rec >> COLUMN_BITS & SITE_MASK
+
+
+assert COLUMN_BITS > 5  # the lane is the lowest bits of a record
 
 
 #: By kind of agent; of an mbarrier its offset, of a bulk group its lane.
@@ -264,3 +299,72 @@ def later(a: I32, b: I32 | None) -> I32:
     result = a.copy()
     result[:, : b.shape[1]] = np.maximum(a[:, : b.shape[1]], b)
     return result
+
+
+# -- scopes ----------------------------------------------------------------------------------------
+# Scopes of fences and strong accesses (PTX ISA 9.2, section 8.5): whom they reach.
+
+#: From narrow to wide. On one device .sys reaches no further than .gpu.
+BLOCK, CLUSTER, DEVICE = 1, 2, 3
+_SCOPES = {"cta": BLOCK, "cluster": CLUSTER, "gpu": DEVICE, "gl": DEVICE, "sys": DEVICE}
+
+#: Words that make a load or store strong (section 8.4).
+STRONG_WORDS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
+RELEASING = {"release", "acq_rel", "sc"}
+ACQUIRING = {"acquire", "acq_rel", "sc"}
+
+
+def scope_of(words: Sequence[str]) -> int:
+    """The scope that an opcode names; of the device where it names none (atomics, volatile)."""
+    return next((_SCOPES[w] for w in words if w in _SCOPES), DEVICE)
+
+
+def strength(row: Opcode, words: Sequence[str]) -> int:
+    """The scope of an atomic or another strong access, 0 for weak ones."""
+    return scope_of(words) if row.strong or not STRONG_WORDS.isdisjoint(words) else 0
+
+
+def orders(row: Opcode, words: Sequence[str]) -> bool:
+    """Whether it is a fence of memory, or an access that releases or acquires."""
+    if row.fence in ("memory", "initialisations"):
+        return True
+    return bool(row.access) and not (RELEASING | ACQUIRING).isdisjoint(words)
+
+
+def levels(program: Program, *, blocks: int, cluster: int) -> tuple[int, ...]:
+    """The scopes of what releases in a kernel, in ascending order, as far as they differ.
+
+    `blocks`: of the grid, `cluster`: of a cluster. Where there is one cluster alone, or one block,
+    wider scopes are the same; one block of a cluster of its own is its cluster.
+    """
+    widest = BLOCK if blocks == 1 else CLUSTER if blocks == cluster else DEVICE
+    found: set[int] = set()
+    for row, words in program.rows():
+        if orders(row, words):
+            level = scope_of(words)
+            found.add(min(level if cluster > 1 or level != CLUSTER else BLOCK, widest))
+    return tuple(sorted(found))
+
+
+def strengths(program: Program, limit: int) -> npt.NDArray[np.int8]:
+    """The strength of every instruction; those from `limit` on count as one, of the device."""
+    found = [strength(row, words) for row, words in program.rows()]
+    return np.array([*found[:limit], DEVICE], np.int8)
+
+
+def proxies(program: Program) -> int:
+    """How many kinds of fences of the asynchronous proxy are told apart: see `Clocks`."""
+    if not any(row.by_proxy for row, _ in program.rows()):
+        return 0
+    partial = any(
+        row.fence == "asynchronous" and fenced_spaces(words) != (True, True)
+        for row, words in program.rows()
+    )
+    return 2 if partial else 1
+
+
+def fenced_spaces(words: Sequence[str]) -> tuple[bool, bool]:
+    """Whether a fence of the asynchronous proxy is for (shared, global) memory."""
+    shared = any("shared" in w for w in words)
+    everything = not shared and "global" not in words
+    return shared or everything, "global" in words or everything

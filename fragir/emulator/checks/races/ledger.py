@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.races.records import COLUMN_MASK
+from fragir.emulator.checks.races.clocks import COLUMN_MASK
 from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:

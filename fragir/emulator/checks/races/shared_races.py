@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.checks.races.compiled import (
-    BY_NUMPY,
-    LOGGED,
-    OVERLAP,
-    CompiledLedgers,
-)
-from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.groups import AccessGroup
-from fragir.emulator.checks.races.hearsay import Hearsay
-from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
-from fragir.emulator.checks.races.observed import unseen_in_shared
-from fragir.emulator.checks.races.records import (
+from fragir.emulator.checks.races.barriers import MbarrierObjects
+from fragir.emulator.checks.races.clocks import (
     COLUMN_BITS,
     COLUMN_MASK,
     MBARRIER,
@@ -34,8 +24,17 @@ from fragir.emulator.checks.races.records import (
     record,
     site_of,
 )
+from fragir.emulator.checks.races.context import AccessGroup, Context
+from fragir.emulator.checks.races.hearsay import Hearsay
 from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
-from fragir.emulator.checks.races.undisputed import UndisputedShared
+from fragir.emulator.checks.races.strong_accesses import unseen_in_shared
+from fragir.emulator.checks.races.undisputed import (
+    BY_NUMPY,
+    LOGGED,
+    OVERLAP,
+    CompiledLedgers,
+    UndisputedShared,
+)
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
 from fragir.emulator.program.flow import branches, targets

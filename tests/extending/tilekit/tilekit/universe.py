@@ -4,7 +4,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from fragir.pipeline import Stage
+from fragir.compilation.pipeline import Stage
 
 
 def kit() -> Dialect:

@@ -1,0 +1,502 @@
+"""A compiled kernel: its PTX, what it takes, and how it is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute
+
+from fragir.compilation.arguments import (
+    ArrayView,
+    check_least,
+    declared_view,
+    least_shapes,
+    scalar,
+    whole,
+)
+from fragir.compilation.arrays import Borrowed
+from fragir.errors import FragirError, extent, of_kind, one_of, shortened, whole_number
+from fragir.ptx import machines
+
+if TYPE_CHECKING:
+    from xdsl.dialects import func
+
+    from fragir.dialects.frag import Extent, GridAttr
+    from fragir.dialects.ptx.tensor_maps import TensorMapRecord
+    from fragir.emulator import Report
+    from fragir.passes.writer.text import LineOrigin
+    from fragir.toolchain.ptxas import Assembled
+
+
+# -- signature -------------------------------------------------------------------------------------
+# What a function of a program takes: its arguments, their sizes, its grid, its promises.
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a kernel as the program declares it.
+
+    `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
+    (elements) likewise, None for row-major order. A scalar has neither. `least`: how large each
+    dimension must be where that depends on how the program was compiled.
+    """
+
+    name: str
+    type: Attribute
+    dims: tuple[int | str, ...] = ()
+    strides: tuple[int | str, ...] | None = None
+    least: tuple[Extent, ...] = ()
+    either_sign: bool = False
+    """Whether arrays of bytes may have a sign or none: the program declares i1, or conditions
+    (`frag.bool`), or bytes that the kernel reads otherwise than it says."""
+
+    def __repr__(self) -> str:
+        return shortened(f"<argument {self.name}: {self.type}>")
+
+    @property
+    def is_memory(self) -> bool:
+        return isinstance(self.type, MemRefType)
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether a program written at lane level takes an address."""
+        return self.type.name == "ptx.ptr"
+
+    @property
+    def is_tensor_map(self) -> bool:
+        """Whether a program written at lane level takes a tensor map."""
+        return self.type.name == "ptx.tensor_map"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a function of tiles says of the kernel that it becomes."""
+
+    signature: tuple[Argument, ...]
+    grid: GridAttr | None
+    promises: dict[str, int]
+
+
+def interface_of(function: func.FuncOp) -> Interface:
+    """What a function takes, with the names of its dynamic sizes, its grid and its promises."""
+    from fragir.dialects import frag
+
+    grid = function.attributes.get("frag.grid")
+    known = grid if isinstance(grid, frag.GridAttr) else None
+    return Interface(signature_of(function), known, frag.promises_of(function))
+
+
+def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
+    """What a function takes, with the names of its dynamic sizes."""
+    from fragir.dialects import frag
+    from fragir.dialects.shorthands import is_memref
+
+    result: list[Argument] = []
+    if len(function.body.blocks) != 1:
+        from fragir.mlir.diagnostics import fail
+
+        name = function.sym_name.data
+        fail(function, f"{name} has branches between blocks; use scf, or linalg on all of it")
+    for i, argument in enumerate(function.body.block.args):
+        name = argument.name_hint or f"arg{i}"
+        type_ = argument.type
+        if not is_memref(type_):
+            result.append(Argument(name, type_))
+            continue
+        said = *frag.size_names(function, i), frag.least_of(function, i)
+        given = function.arg_attrs
+        is_bool = given is not None and "frag.bool" in given.data[i].data
+        result.append(Argument(name, type_, *said, either_sign=is_bool))
+    return tuple(result)
+
+
+# -- compiled --------------------------------------------------------------------------------------
+# A compiled kernel: its PTX, what it takes, and how it is launched.
+
+Place = Literal["emulator", "gpu", "auto"]
+PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
+EMULATED_RESIDENT = 4
+"""Blocks that run at once on the emulator, as far as a grid goes by it."""
+
+
+@dataclass(repr=False)
+class Kernel:
+    """A compiled entry: PTX, what it takes, and how to run it.
+
+    `promises` says which sizes are multiples of what (`frag.divisible`); a launch is held to it.
+    `tensor_maps` are parameters behind those of `signature`, made of its arrays at launch.
+    `cluster` counts the blocks of a cluster; `whole_clusters` says that a grid may be larger.
+    """
+
+    name: str
+    target: str
+    ptx: str
+    signature: tuple[Argument, ...]
+    grid_attribute: GridAttr | None
+    block: tuple[int, int, int]
+    shared: int
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+    promises: dict[str, int] = field(default_factory=dict[str, int])
+    origins: tuple[LineOrigin, ...] = ()
+    """From which operations of the program the lines of `ptx` come."""
+    tensor_maps: tuple[TensorMapRecord, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    whole_clusters: bool = False
+    remarks: tuple[str, ...] = ()
+    """What the lowering has to say."""
+    counts: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Numbers times sizes that the kernel counts through: a launch keeps each below 2^31."""
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(argument.name for argument in self.signature)
+        threads = "x".join(map(str, self.block))
+        lines = self.ptx.count("\n")
+        return (
+            f"<{self.name}({arguments}) for {self.target}: {threads} threads, {lines} lines of PTX>"
+        )
+
+    is_program: ClassVar[bool] = False
+    """Whether a call launches several kernels: a `fragir.host.Program`."""
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that a call launches: this one."""
+        return (self,)
+
+    @cached_property
+    def assembled(self) -> Assembled:
+        """What ptxas says of it: cubin, registers, spills, warnings."""
+        from fragir.toolchain import ptxas
+
+        return ptxas.assemble(self.ptx, self.target)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What the lowering says; a sentence for each of its tensor-core instructions that the
+        target has not natively, and, where there is a ptxas to tell, for what it did to the
+        schedule: products made serial, waits put in, setmaxnreg ignored, registers spilled."""
+        from fragir.compilation.notes import instruction_notes
+        from fragir.toolchain.find import PTXAS, find
+
+        words = (line.split(None, 1) for line in self.ptx.splitlines())
+        opcodes = (found[0] for found in words if found)
+        used = dict.fromkeys(
+            opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
+        )
+        try:
+            find(PTXAS)
+        except FragirError:
+            return [*self.remarks, *instruction_notes(used, self.target)]
+        notes = [*self.remarks, *instruction_notes(used, self.target)]
+        return notes + self.schedule_notes()
+
+    def schedule_notes(self) -> list[str]:
+        """What ptxas did to the schedule, a sentence each, with the place in the program."""
+        from fragir.compilation.notes import schedule_notes
+
+        return schedule_notes(self.assembled, self.ptx, self.target, self.origins)
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self.assembled.cubin
+
+    @cached_property
+    def _on_this_gpu(self) -> bytes:
+        """The machine code for the GPU at hand, also where the kernel is for an older one."""
+        from fragir.toolchain import driver, ptxas
+
+        target = ptxas.target_for(self.target, driver.gpu().target)
+        return self.cubin if target == self.target else ptxas.assemble(self.ptx, target).cubin
+
+    def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes; where the kernel has clusters, whole ones.
+
+        `resident`: how many run at once, which a grid of `at most resident` blocks goes by; without
+        it there is a block for every tile.
+        """
+        self.check(sizes)
+        if self.grid_attribute is None:
+            return self.cluster
+        try:
+            found = self.grid_attribute.evaluate(dict(sizes), resident)
+        except KeyError as error:
+            raise FragirError(
+                f"the grid of {self.name} needs the size {error.args[0]}",
+                hint="name a dimension so, with frag.sizes",
+            ) from None
+        if self.cluster == (1, 1, 1):
+            return found
+        from fragir.compilation.arrays import in_clusters  # few kernels need it
+
+        return in_clusters(found, self.cluster, self.whole_clusters)
+
+    def resident(self, on: Place = "auto") -> int | None:
+        """How many blocks run at once; None where the grid does not depend on it.
+
+        A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
+        matrix already has blocks of several tiles.
+        """
+        grid = self.grid_attribute
+        if grid is None or not grid.asks_for_residents:
+            return None
+        from fragir.toolchain import driver
+
+        if on == "emulator" or (on == "auto" and driver.available() is not None):
+            return EMULATED_RESIDENT
+        return driver.resident_blocks(
+            self._on_this_gpu,
+            self.name,
+            block=self.block,
+            shared=self.shared,
+            cluster=grid.cluster,
+        )
+
+    def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
+        """The named sizes that the arrays' shapes give; FragirError where they contradict."""
+        return self._bind(self._views(arguments))
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """FragirError for sizes that break what the program promises of them."""
+        of_kind(sizes, Mapping, "sizes are a dict", 'write {"m": 256}')
+        for name, size in sizes.items():
+            whole_number(size, f"the size {name}")
+            divisor = self.promises.get(name, 1)
+            if size % divisor:
+                raise FragirError(
+                    f"{name} = {size}, but {self.name} is promised multiples of {divisor}",
+                    hint="pad the arrays, or compile without this frag.divisible",
+                )
+        check_least(self.name, self.signature, sizes)
+        for number, names in self.counts:
+            if sizes.keys() >= set(names):
+                what = " x ".join([*names, *([str(number)] if number > 1 else [])])
+                whole(prod((number, *(sizes[name] for name in names))), what)
+
+    def least_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """How large those arrays must be whose sizes depend on how the program was compiled."""
+        return least_shapes(self.signature, sizes)
+
+    def _bind(self, views: Sequence[ArrayView | None]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for argument, view in zip(self.signature, views, strict=True):
+            if view is None:
+                continue
+            for name, size in zip(argument.dims, view.shape, strict=True):
+                wanted = name if isinstance(name, int) else found.setdefault(name, size)
+                if wanted != size:
+                    raise FragirError(
+                        f"{argument.name} has shape {view.shape}; {self.name} takes "
+                        f"({', '.join(map(str, argument.dims))})"
+                        + ("" if isinstance(name, int) else f" with {name} = {wanted}")
+                    )
+            for name, stride in zip(argument.strides or (), view.strides, strict=False):
+                if isinstance(name, str):
+                    self.check({name: stride})
+        self.check(found)
+        return found
+
+    def _views(self, arguments: Sequence[object]) -> list[ArrayView | None]:
+        """The arrays among the arguments, each checked against its declaration."""
+        pairs = zip(self.signature, self._counted(arguments), strict=True)
+        return [
+            declared_view(
+                _bytes_of(value, a) if a.either_sign else value, a.type, a.name, a.dims, a.strides
+            )
+            if a.is_memory
+            else None
+            for a, value in pairs
+        ]
+
+    def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
+        of_kind(arguments, Sequence, "arguments are a tuple or list")
+        if len(arguments) != len(self.signature):
+            names = ", ".join(argument.name for argument in self.signature)
+            raise FragirError(
+                f"{self.name} takes {len(self.signature)} arguments ({names}), not {len(arguments)}"
+            )
+        return arguments
+
+    def parameters(self, arguments: Sequence[object]) -> list[object]:
+        """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
+        views = self._views(arguments)
+        self._bind(views)
+        return self._parameters(arguments, views, self._borrowed(views))
+
+    def _borrowed(self, views: Sequence[ArrayView | None]) -> Borrowed:
+        pairs = zip(self.signature, views, strict=True)
+        return Borrowed({argument.name: view for argument, view in pairs if view is not None})
+
+    def _parameters(
+        self, arguments: Sequence[object], views: Sequence[ArrayView | None], borrowed: Borrowed
+    ) -> list[object]:
+        result: list[object] = []
+        for argument, value, view in zip(self.signature, arguments, views, strict=True):
+            if argument.is_pointer or argument.is_tensor_map:
+                result.append(value)  # any buffer: a program of lanes says nothing of its shape
+                continue
+            if view is None:
+                result.append(scalar(value, argument.type, argument.name))
+                continue
+            result.append(borrowed.lend(view, argument.name))
+            extents = zip(view.shape, argument.dims, strict=True)
+            strides = zip(view.strides, argument.strides or (), strict=argument.strides is not None)
+            for number, declared in (*extents, *strides):
+                if isinstance(declared, str):
+                    result.append(whole(number, f"{declared} of {argument.name}"))
+        if self.tensor_maps:
+            from fragir.compilation.arrays import tensor_maps  # few kernels need it
+
+            types = [argument.type for argument in self.signature]
+            names = [argument.name for argument in self.signature]
+            result += tensor_maps(self.tensor_maps, types, views, borrowed, names)
+        return result
+
+    def __call__(
+        self,
+        *arguments: object,
+        on: Place = "auto",
+        resident: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """Runs on arrays, written in place, with the grid that their sizes ask for.
+
+        `resident`: blocks that run at once, instead of those that `Kernel.resident` says. `options`
+        as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
+        """
+        sizes = self.sizes(arguments)
+        grid = self.grid(sizes)
+        if 0 in grid:
+            self.parameters(arguments)
+            return self._nothing_to_do(on, options)
+        if resident is not None:
+            whole_number(resident, "resident", least=1)
+            grid = self.grid(sizes, resident)
+        elif self.grid_attribute is not None and self.grid_attribute.asks_for_residents:
+            place = self._place(on, self._views(arguments), _asked(options))
+            grid = self.grid(sizes, self.resident(place))
+        return self.launch(grid, self.block, *arguments, on=on, **options)
+
+    def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
+        """What a run of no blocks gives, as for matrices without rows or columns."""
+        one_of(on, PLACES, "on")
+        if on == "gpu":
+            return None
+        from fragir.emulator import Report
+
+        return Report()
+
+    @staticmethod
+    def _place(on: Place, views: Sequence[ArrayView | None], asked: Sequence[str]) -> Place:
+        """Where a launch runs: "auto" is a GPU where there is one and no option asks otherwise."""
+        if on != "auto":
+            return on
+        from fragir.toolchain import driver
+
+        on_gpu = any(view is not None and view.on_gpu for view in views)
+        return "gpu" if on_gpu or (not asked and driver.available() is None) else "emulator"
+
+    def launch(
+        self,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int | None,
+        *arguments: object,
+        on: Place = "auto",
+        shared: int | None = None,
+        cluster: tuple[int, int, int] | None = None,
+        stream: object = None,
+        **options: Any,
+    ) -> Any:
+        """Runs a grid; the emulator's report, or None from a GPU. `cluster` is the kernel's own.
+
+        `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
+        `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
+        """
+        one_of(on, PLACES, "on")
+        views = self._views(arguments)
+        self._bind(views)
+        borrowed = self._borrowed(views)
+        parameters = self._parameters(arguments, views, borrowed)
+        blocks = extent(grid, "the grid")
+        threads = extent(self.block if block is None else block, "the block")
+        cluster = extent(self.cluster if cluster is None else cluster, "the cluster")
+        memory = self.shared if shared is None else whole_number(shared, "shared")
+        machine = options.get("target") or self.target
+        problem = machines.launch_problem(
+            machine, grid=blocks, block=threads, cluster=cluster, shared=memory
+        )
+        if problem is not None:
+            raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
+        asked = _asked(options)
+        on = self._place(on, views, asked)
+        report = None
+        how: dict[str, Any] = {
+            "grid": blocks,
+            "block": threads,
+            "arguments": parameters,
+            "shared": memory,
+            "cluster": cluster,
+        }
+        if on == "gpu":
+            if asked:
+                raise FragirError(
+                    f"a GPU knows no {' and no '.join(asked)}", hint='run it with on="emulator"'
+                )
+            from fragir.toolchain import driver
+
+            driver.launch(self._on_this_gpu, self.name, stream=stream, **how)
+        else:
+            from fragir import emulator
+
+            for argument, view in zip(self.signature, views, strict=True):
+                if view is not None and view.on_gpu:
+                    raise FragirError(
+                        f"{argument.name} lies on a GPU, the emulator runs on the host",
+                        hint='copy it to the host, or run with on="gpu"',
+                    )
+            try:
+                report = emulator.run(self.ptx, self.name, **how, **options)
+            except emulator.EmulationError as error:
+                self._place_findings(error.report)
+                raise
+            self._place_findings(report)
+        borrowed.give_back()
+        return report
+
+    def _place_findings(self, report: Report | None) -> None:
+        """Of a statement, whose instructions are many, one finding of a kind is enough."""
+        if report is None or not (report.findings or report.remarks):
+            return
+        from fragir.compilation.notes import origin_of
+        from fragir.emulator.report import placed
+
+        report.findings, report.remarks = (
+            placed(found, lambda line: str(origin_of(line, self.origins) or ""))
+            for found in (report.findings, report.remarks)
+        )
+
+
+def _bytes_of(value: object, argument: Argument) -> object:
+    """An array of bytes with or without a sign as one of the same that the kernel takes."""
+    import sys
+
+    from fragir.dialects.elements import element_name
+    from fragir.dialects.shorthands import memref_type
+
+    package, _, kind = str(getattr(value, "dtype", "")).rpartition(".")
+    view = getattr(value, "view", None)
+    unsigned = element_name(memref_type(argument.type).element_type) == "u8"
+    wanted = "uint8" if unsigned else "int8"
+    if not callable(view) or kind not in ("int8", "uint8") or kind == wanted:
+        return value
+    return view(getattr(sys.modules["torch"], wanted) if package == "torch" else wanted)
+
+
+def _asked(options: Mapping[str, Any]) -> list[str]:
+    """The options of a launch that are given."""
+    return [name for name, value in options.items() if value is not None and value is not False]
