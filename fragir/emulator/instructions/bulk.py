@@ -6,7 +6,6 @@ that of other blocks of the cluster. Each lane starts a copy of its own, in unit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +18,29 @@ from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory, no_block
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
+from fragir.ptx.opcodes.syntax import SPACES, lines
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 UNIT = 16
-MBARRIER = "mbarrier::complete_tx::bytes"
-_REDUCTIONS = {"add", "min", "max", "inc", "dec", "and", "or", "xor"}
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+#: The operands that are no places: sizes, the blocks and bytes chosen, the policy of a cache.
+_KINDS = {"size": "u32", "left": "u32", "right": "u32", "c": "u16", "mask": "u16", "p": "b64"}
+#: Which reductions there are of which types, beside what holds for all (9.7.9.25.5.2).
+_LEGAL = """
+    .shared::cluster.shared::cta.TX.and|or|xor.b32
+    .shared::cluster.shared::cta.TX.add.u32|s32|u64
+    .shared::cluster.shared::cta.TX.min|max.u32|s32
+    .shared::cluster.shared::cta.TX.inc|dec.u32
+    .global.shared::cta.bulk_group.and|or|xor{.HINT}.b32|b64
+    .global.shared::cta.bulk_group.add{.HINT}.u32|s32|u64|f32|f64
+    .global.shared::cta.bulk_group.add.noftz{.HINT}.f16|bf16
+    .global.shared::cta.bulk_group.min|max{.HINT}.u32|s32|u64|s64|f16|bf16
+    .global.shared::cta.bulk_group.inc|dec{.HINT}.u32
+"""
 _ALL_BYTES = 0xFFFF
 
 
@@ -38,109 +51,45 @@ def shared_address(address: Any) -> Any:
     return address
 
 
-@dataclass(slots=True)
-class BulkOperands:
-    """The operands behind the addresses; None where a form has no such operand."""
-
-    size: Any
-    barrier: MemoryOperand | None = None
-    blocks: Any = None  # ctaMask of a multicast
-    byte_mask: Any = None
-    left: Any = None  # bytes to ignore at the start and at the end
-    right: Any = None
+def named(d: Decoder, ins: Instruction) -> dict[str, int]:
+    """Where its operands stand, by the names that its row's line has for them."""
+    line, given = d.program.opcodes.find(ins.opcode, d.count(ins)).line, set(ins.opcode)
+    assert line is not None
+    there = (o.name for o in line.operands if not o.needs or o.needs & given)
+    return {name: index for index, name in enumerate(there)}
 
 
 def bulk(d: Decoder, ins: Instruction) -> Step:
     """cp.async.bulk and cp.reduce.async.bulk, but for tensors and groups."""
-    words = ins.opcode
-    reduces = words[1] == "reduce"
-    rest = words[4 if reduces else 3 :]
-    if rest[0] == "prefetch":
-        return _prefetch(d, ins)
-    into_word, from_word = rest[0], rest[1]
-    ways = {("global", "shared::cta"), ("shared::cluster", "shared::cta")}
-    if not reduces:
-        ways |= {("shared::cta", "global"), ("shared::cluster", "global")}
-    to_global = into_word == "global"
-    if (into_word, from_word) not in ways or ("bulk_group" if to_global else MBARRIER) not in words:
-        raise d.error(ins, f"there is no {ins.mnemonic}")
-    function, width = _reduction(d, ins) if reduces else (None, 1)
-    into = d.place(ins, 0, "global" if to_global else "shared")
-    source = d.place(ins, 1, "global" if from_word == "global" else "shared")
-    operands = _operands(d, ins, to_global, from_word)
+    function, width = _reduction(d, ins) if ins.opcode[1] == "reduce" else (None, 1)
+    spaces = [word.partition("::")[0] for word in ins.opcode if word in SPACES]
+    space = {**dict(zip(("[a]", "[b]"), spaces, strict=False)), "[m]": "shared"}
+    operands: dict[str, Any] = {
+        name: d.place(ins, at, space[name]) if name in space else d.source(ins, at, _KINDS[name])
+        for name, at in named(d, ins).items()
+    }
+    if "[b]" not in operands:
+        return nothing  # a prefetch
     machine = d.machine
 
     def run(sel: Any, mask: Mask) -> None:
-        _run(machine, into, source, operands, function, width, sel, mask)
+        _run(machine, operands, function, width, sel, mask)
 
     return run
 
 
-def _prefetch(d: Decoder, ins: Instruction) -> Step:
-    hinted = "L2::cache_hint" in ins.opcode
-    if d.count(ins) != 2 + hinted:
-        raise d.error(ins, f"{ins.mnemonic} takes {2 + hinted} operands, not {d.count(ins)}")
-    d.place(ins, 0, "global")
-    d.source(ins, 1, "u32")
-    return nothing
-
-
 def _reduction(d: Decoder, ins: Instruction) -> tuple[Function, int]:
     """(the operation on raw bits, bytes of an element)."""
-    words, kind = ins.opcode, kind_of(ins.opcode)
-    word = next((w for w in words[4:] if w in _REDUCTIONS), "")
-    function = operator(word, kind)
-    half = kind in ("f16", "bf16")
-    shared = words[4] == "shared::cluster"
-    whole = kind in ("u32", "s32", "u64", "b32") if shared else width_of(kind) >= 32
-    legal = (half and not shared) or whole
-    if kind == "s64" and word == "add":
-        legal = False
-    if shared and kind == "u64" and word != "add":
-        legal = False
-    if function is None or not legal or (half and word == "add") != ("noftz" in words):
+    kind = kind_of(ins.opcode)
+    function = operator(next(word for word in ins.opcode if word in REDUCTIONS), kind)
+    if function is None or all(line.read(ins.opcode[4:]).problems for line in lines(_LEGAL)):
         raise d.error(ins, f"there is no {ins.mnemonic}")
     return flushing(function, "f32") if kind == "f32" else function, width_of(kind) // 8
 
 
-def _operands(d: Decoder, ins: Instruction, to_global: bool, from_word: str) -> BulkOperands:
-    words = ins.opcode
-    ignores, masked = "ignore_oob" in words, "cp_mask" in words
-    multicast, hinted = "multicast::cluster" in words, "L2::cache_hint" in words
-    loads = from_word == "global"
-    if (ignores and (not loads or words[3] != "shared::cta")) or (masked and not to_global):
-        raise d.error(ins, f"there is no {ins.mnemonic}")
-    if (multicast and not (loads and words[3] == "shared::cluster")) or (
-        hinted and not (loads or to_global)
-    ):
-        raise d.error(ins, f"there is no {ins.mnemonic}")
-    count = 3 + 2 * ignores + (not to_global) + multicast + hinted + masked
-    if d.count(ins) != count:
-        raise d.error(ins, f"{ins.mnemonic} takes {count} operands, not {d.count(ins)}")
-    at = 3
-    found = BulkOperands(d.source(ins, 2, "u32"))
-    if ignores:
-        found.left, found.right = d.source(ins, 3, "u32"), d.source(ins, 4, "u32")
-        at = 5
-    if not to_global:
-        found.barrier = d.place(ins, at, "shared")
-        at += 1
-    if multicast:
-        found.blocks = d.source(ins, at, "u16")
-        at += 1
-    if hinted:
-        d.source(ins, at, "b64")
-        at += 1
-    if masked:
-        found.byte_mask = d.source(ins, at, "u16")
-    return found
-
-
 def _run(
     machine: Machine,
-    into: MemoryOperand,
-    source: MemoryOperand,
-    operands: BulkOperands,
+    operands: dict[str, Any],
     function: Function | None,
     width: int,
     sel: Any,
@@ -148,17 +97,16 @@ def _run(
 ) -> None:
     memory, engine = machine.memory, machine.engine
 
+    into, source, barrier = operands["[a]"], operands["[b]"], operands.get("[m]")
+
     def values(row: Any) -> Any:
         return None if row is None else get(row, sel, mask).ravel()
 
     lanes = values(machine.lane_ids)
     homes = values(memory.shared_home)
     groups = values(engine.bulk_committed)
-    sizes, blocks = values(operands.size), values(operands.blocks)
-    byte_masks, left, right = (
-        values(operands.byte_mask),
-        values(operands.left),
-        values(operands.right),
+    sizes, left, right, blocks, byte_masks = (
+        values(operands.get(name)) for name in ("size", "left", "right", "c", "mask")
     )
     to = shared_address(into.at(sel, mask)) if into.space == "shared" else into.at(sel, mask)
     out_of = source.at(sel, mask)
@@ -166,8 +114,8 @@ def _run(
         out_of = shared_address(out_of)
     to, out_of = to.ravel(), out_of.ravel()
     signals = None
-    if operands.barrier is not None:
-        signals = shared_address(operands.barrier.at(sel, mask)).ravel()
+    if barrier is not None:
+        signals = shared_address(barrier.at(sel, mask)).ravel()
     for index, lane in enumerate(lanes):
         one = slice(index, index + 1)
         size = int(sizes[index])

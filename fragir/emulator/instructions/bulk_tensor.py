@@ -16,14 +16,14 @@ import numpy.typing as npt
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.instructions.bulk import MBARRIER, check_mask, shared_address, spread
+from fragir.emulator.instructions.bulk import REDUCTIONS, check_mask, named, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
 from fragir.emulator.machine.tensor_map import CHUNK, MapFields, read
 from fragir.emulator.machine.transfers import Region, RowOverrun, Transfer
 from fragir.emulator.numbers.types import I64, UINT, distinct
 from fragir.emulator.report import EmulationError
-from fragir.emulator.tensor_cores.arithmetic import Architecture, TargetName
+from fragir.emulator.tensor_cores.arithmetic import abilities
 from fragir.emulator.tensor_cores.arithmetic import target as target_of
 from fragir.ptx import tree
 
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
 
-_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-_PAIRS = {"cta_group::1", "cta_group::2"}
-_SOME = {"tile::gather4", "tile::scatter4", *_PAIRS}  # what not every target with TMA has
+_RANKS = ("1d", "2d", "3d", "4d", "5d")
+_MODES = {
+    **dict.fromkeys(("tile::gather4", "tile::scatter4"), "rows"),
+    **dict.fromkeys(("im2col", "im2col_no_offs"), "im2col"),
+}
+#: What not every target with TMA has.
+_SOME = frozenset(("tile::gather4", "tile::scatter4", "cta_group::1", "cta_group::2"))
 _ROWS = 4  # of tile::gather4 and tile::scatter4
 _ALIGNMENT = 128  # of a tile in shared memory
 
@@ -42,17 +46,16 @@ _ALIGNMENT = 128  # of a tile in shared memory
 class TensorCopy:
     """One decoded instruction: operands as rows, None where it has none."""
 
-    loads: bool
     mode: str  # tile, rows, im2col
     rank: int
     coordinates: list[Any]
     the_map: MemoryOperand
     shared: MemoryOperand | None
     pair: bool  # whether it may signal the other block of a pair
-    barrier: MemoryOperand | None = None
-    offsets: list[Any] | None = None
-    blocks: Any = None
-    reduction: str | None = None
+    barrier: MemoryOperand | None  # of a load
+    offsets: list[Any] | None
+    blocks: Any
+    reduction: str | None
 
 
 def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
@@ -68,23 +71,14 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
 
 
 def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
-    words = ins.opcode
-    needed = _lacking(words, target_of(d.target_name)) if _SOME & set(words) else None
-    if needed:
-        hint = f"it needs {needed}"
+    words, at = ins.opcode, named(d, ins)
+    needed, said = _needed(words)
+    if needed and needed not in abilities(target_of(d.target_name)):
+        hint = f"it needs {said}"
         raise d.error(ins, f"{ins.mnemonic}: target {d.target_name} does not have it", hint)
-    if any(w.startswith("im2col::w") for w in words):
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    rank = next(int(w[0]) for w in words if len(w) == 2 and w[1] == "d" and w[0] in "12345")
-    prefetches = "prefetch" in words
-    loads = not prefetches and words[words.index(f"{rank}d") + 1].startswith("shared")
-    mode = "tile"
-    if "tile::gather4" in words or "tile::scatter4" in words:
-        mode = "rows"
-    elif "im2col" in words or "im2col_no_offs" in words:
-        mode = "im2col"
-    at = 1 if loads else 0
-    operand = d.operand(ins, at)
+    rank = next(int(word[0]) for word in words if word in _RANKS)
+    mode = next((_MODES[word] for word in words if word in _MODES), "tile")
+    operand = d.operand(ins, at["[t]"])
     if not isinstance(operand, tree.Address) or len(operand.rest) != 1:
         raise d.error(ins, f"{ins.mnemonic} needs [map, {{coordinates}}]")
     coordinates = [d.row(ins, c, "s32") for c in d.vector(operand.rest[0])]
@@ -94,45 +88,30 @@ def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
     if mode == "im2col" and rank < 3:
         raise d.error(ins, "im2col needs 3 to 5 dimensions")
     the_map = d.place_of(ins, operand, "generic")
-    form = TensorCopy(loads, mode, rank, coordinates, the_map, None, pair="cta_group::2" in words)
-    gather_only, scatter_only = "tile::gather4" in words, "tile::scatter4" in words
-    if (gather_only and not (loads or prefetches)) or (scatter_only and (loads or prefetches)):
-        raise d.error(ins, f"there is no {ins.mnemonic}")
-    index = 1
-    if not prefetches:
-        form.shared = d.place(ins, 0 if loads else 1, "shared")
-        index = 2
-    if loads:
-        form.barrier = d.place(ins, 2, "shared")
-        index = 3
-    if not prefetches and (MBARRIER if loads else "bulk_group") not in words:
-        raise d.error(ins, f"{ins.mnemonic} does not say how it completes")
-    if mode == "im2col" and not scatter_only and (loads or prefetches):
-        form.offsets = [d.row(ins, o, "u16") for o in d.vector(d.operand(ins, index))]
-        if len(form.offsets) != rank - 2:
+    shared, barrier = (
+        d.place(ins, at[name], "shared") if name in at else None for name in ("[a]", "[m]")
+    )
+    offsets = None
+    if "offsets" in at:
+        offsets = [d.row(ins, o, "u16") for o in d.vector(d.operand(ins, at["offsets"]))]
+        if len(offsets) != rank - 2:
             raise d.error(ins, f"{ins.mnemonic} needs {rank - 2} offsets")
-        index += 1
-    if "multicast::cluster" in words:
-        form.blocks = d.source(ins, index, "u16")
-        index += 1
-    if "L2::cache_hint" in words:
-        d.source(ins, index, "b64")
-        index += 1
-    if d.count(ins) != index:
-        raise d.error(ins, f"{ins.mnemonic} takes {index} operands, not {d.count(ins)}")
-    if words[1] == "reduce":
-        form.reduction = next((w for w in words if w in _REDUCTIONS), None)
-        if form.reduction is None or loads or mode == "rows":
-            raise d.error(ins, f"there is no {ins.mnemonic}")
-    return form
+    blocks = d.source(ins, at["blocks"], "u16") if "blocks" in at else None
+    if "p" in at:
+        d.source(ins, at["p"], "b64")
+    pair = "cta_group::2" in words
+    reduction = next((w for w in words if w in REDUCTIONS), None)
+    return TensorCopy(
+        mode, rank, coordinates, the_map, shared, pair, barrier, offsets, blocks, reduction
+    )
 
 
-def _lacking(words: tuple[str, ...], target: TargetName) -> str | None:
-    """What has a form of rows or pairs that `target` lacks (PTX ISA 9.2, 9.7.9.27.1.2)."""
-    if "tile::gather4" in words and "shared::cta" in words and not _PAIRS & set(words):
-        return None if target.number >= 100 else "sm_100"
-    server = target.architecture is Architecture.BLACKWELL and target.suffix
-    return None if server else "sm_100a, or another of its family"
+def _needed(words: tuple[str, ...]) -> tuple[str, str]:
+    """What a target needs for rows and pairs, and how it is said (PTX ISA 9.2, 9.7.9.27.1.2)."""
+    some = _SOME.intersection(words)
+    if len(some) == 1 and {"tile::gather4", "shared::cta"}.issubset(words):
+        return "sm_100", "sm_100"
+    return ("sm_100f", "sm_100a, or another of its family") if some else ("", "")
 
 
 def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
@@ -196,7 +175,7 @@ def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
             raise
         size = fields.bytes(rows)
         function = _reduction(fields, form.reduction)
-        if form.loads:
+        if form.barrier is not None:
             targets = [(start, word)]
             if blocks is not None:
                 chosen = int(blocks[index])
