@@ -33,11 +33,11 @@ from .builder import tf32 as tf32
 from .builder import u4 as u4
 from .builder import u8 as u8
 from .builder import ue8m0 as ue8m0
-from .compiler import Explanation as Explanation
+from .compilation.layout_choices import Explanation as Explanation
+from .compilation.layout_choices import explain_layouts as explain_layouts
 from .compiler import Kernel as Kernel
 from .compiler import compile as compile
 from .compiler import emit as emit
-from .compiler import explain_layouts as explain_layouts
 from .compiler import lift as lift
 from .compiler import lower as lower
 from .compiler import parse as parse

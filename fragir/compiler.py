@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import ArgSpec
 
 from fragir.compilation import pipeline
 from fragir.compilation.kernel import PLACES, Argument, Interface, Kernel, Place, interface_of
@@ -32,16 +30,13 @@ from fragir.compilation.program import (
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import is_host, kernels_of
 from fragir.dialects.shorthands import is_memref
-from fragir.errors import FragirError, of_kind
+from fragir.errors import of_kind
 from fragir.isa.targets import known
-from fragir.passes.frag_place import FragPlacePass, place
-from fragir.passes.placing.explanation import Explanation
 from fragir.passes.stages import is_lanes
 from fragir.ptx import machines
 
 if TYPE_CHECKING:
     from fragir.passes.writer.text import Origins
-
 
 __all__ = [
     "PLACES",
@@ -174,13 +169,13 @@ def _kernel(
         origins=origins,
     )
     if "ptx.counts" in function.attributes:
-        from fragir.dialects.ptx.tensor_maps import counts_of  # few kernels have any
+        from fragir.dialects.ptx.counts import counts_of  # few kernels have any
 
         kernel.counts = counts_of(function)
     if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:
         _note_launch(kernel, function)
     if "ptx.remarks" in function.attributes:
-        from fragir.compilation.notes import remarks_of
+        from fragir.lowering_notes import remarks_of
 
         kernel.remarks = tuple(remarks_of(module))
     return kernel
@@ -198,58 +193,3 @@ def _note_launch(kernel: Kernel, function: func.FuncOp) -> None:
 def dynamic_shared(total: int) -> int:
     """How much of a kernel's shared memory the launch must give: all beyond 48 KiB, else none."""
     return total if total > machines.STATIC_SHARED else 0
-
-
-# -- layout choices --------------------------------------------------------------------------------
-# Why the tiles of a program have the layouts that they have.
-
-
-def explain_layouts(
-    program: ModuleOp | str,
-    *,
-    target: str = "sm_80",
-    entry: str | None = None,
-    passes: str | Sequence[Given] | None = None,
-    filename: str = "<input>",
-) -> Explanation:
-    """Who asked for each tile's layout, and what each conversion costs and is for.
-
-    Arguments as in `compile`. `str` of the result is a table. FragirError for what is wrong with
-    the program, and where `passes` do not include `frag-place`.
-    """
-    of_kind(program, str | ModuleOp, "explain_layouts takes the text of a program or a ModuleOp")
-    known(target)
-    text = program if isinstance(program, str) else None
-    module = parse(program, filename) if isinstance(program, str) else program.clone()
-    keep_only(module, choose_entry(module, entry))
-    check_sizes(module, text)
-    told: list[Explanation] = []
-    pipeline.run(explaining(steps(module, "placed", target, passes), told), module, source=text)
-    if not told:
-        raise FragirError(
-            "no tile is placed by frag-place in this program, so there is nothing to explain"
-        )
-    return told[0]
-
-
-def explaining(passes: Iterable[ModulePass], told: list[Explanation]) -> Iterator[ModulePass]:
-    """The same passes; what `frag-place` finds is explained in `told`."""
-    for one in passes:
-        yield _Explaining(one.target, told) if type(one) is FragPlacePass else one
-
-
-@dataclass(frozen=True)
-class _Explaining(FragPlacePass):
-    """`frag-place` that says why."""
-
-    told: list[Explanation] = field(default_factory=list[Explanation], compare=False)
-    name: ClassVar = FragPlacePass.name
-
-    def place(self, function: func.FuncOp) -> None:
-        place(function, self.target, self.told)
-
-    def pipeline_pass_spec(self, *, include_default: bool = False) -> ArgSpec:
-        return FragPlacePass(self.target).pipeline_pass_spec(include_default=include_default)
-
-
-__all__ = ["Explanation", "explain_layouts", "explaining"]

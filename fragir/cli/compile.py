@@ -256,7 +256,7 @@ class Compilation(NamedTuple):
 
 def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
     """The same passes; why tiles are placed as they are is printed when they have been."""
-    from fragir.compiler import Explanation, explaining
+    from fragir.compilation.layout_choices import Explanation, explaining
 
     told: list[Explanation] = []
     for one in explaining(steps, told):

@@ -1,1 +1,1 @@
-"""A compilation: its passes, a program on its way, the compiled kernel, and what that is called with."""
+"""A compilation: its passes, a program on its way, the kernel, and what that is called with."""

@@ -107,7 +107,8 @@ def outside() -> Outside:
             if isinstance(stage, Stage):
                 stages.append((package, stage))
                 continue
-            wrong = f"{entry.value} is a {type(stage).__name__}, not a fragir.compilation.pipeline.Stage"
+            kind = type(stage).__name__
+            wrong = f"{entry.value} is a {kind}, not a fragir.compilation.pipeline.Stage"
         excuses += f"; the stage {entry.name} of the package {package} cannot be used: {wrong}"
     return Outside(tuple(stages), excuses)
 

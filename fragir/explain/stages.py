@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from fragir.compiler import Explanation, explaining
+from fragir.compilation.layout_choices import Explanation, explaining
 from fragir.dialects import frag
 from fragir.explain.drawn import Gallery, conversion_number, layout_types, shown_type
 from fragir.explain.report import ConversionShown, StageShown, TileShown, TypeShown

@@ -156,9 +156,9 @@ class FunctionLowering:
         if any(op.name == "frag.convert" for op in operations):
             self._look_for_dead_memory()
         if tma or "frag.cluster" in function.attributes:
-            from fragir.passes.lowering import clusters  # few programs need it
+            from fragir.passes.lowering import bulk_groups  # few programs need it
 
-            clusters.begin(self.lanes, function)
+            bulk_groups.begin(self.lanes, function)
 
     def _look_for_dead_memory(self) -> None:
         """Lets conversions have memory that nothing else needs any more."""

@@ -8,11 +8,10 @@ from math import prod
 from typing import Any
 
 from fragir import isa
-from fragir.draw.folding import folded_grid
-from fragir.draw.grid import Cell, Grid
+from fragir.draw.grid import Cell, Grid, folded_grid
 from fragir.draw.memory import addresses_of, passes_of
 from fragir.errors import FragirError
-from fragir.explore.tables import descriptor_tables, tables
+from fragir.explore.document import descriptor_tables, tables
 from fragir.isa.descriptors import KINDS, decode, decode_instruction
 from fragir.isa.layout_texts import read_layout
 from fragir.isa.provenance import provenance

@@ -13,7 +13,7 @@ import pytest
 
 from fragir import isa
 from fragir.draw.layouts import layout_drawing
-from fragir.draw.palette import DARK, LIGHT, Colour, colour
+from fragir.draw.svg import DARK, LIGHT, Colour, colour
 from fragir.explore import page as explorer_page
 from fragir.isa.descriptors import KINDS, decode, decode_instruction
 from fragir.isa.layout_texts import read_layout
@@ -436,7 +436,7 @@ def test_a_phone(open_page: Pages, explorer: Path) -> None:
 
 
 def test_light_and_dark(open_page: Pages, explorer: Path) -> None:
-    """The colours are those of `fragir.draw.palette`."""
+    """The colours are those of `fragir.draw.svg`."""
     ground = "getComputedStyle(document.body).backgroundColor"
     shade = "getComputedStyle(document.querySelector('.s13')).backgroundColor"
     page = open_page(explorer, quote(M16), dark=True)

@@ -29,7 +29,10 @@ CHAINS = {
     ("lifting/module.py", "runner != above[block]"),
     ("writer/blocks.py", "self._above[number] != number"),
     ("writer/text.py", "self._bits.get(prefix, bits) != bits"),
-    ("placing/rewriting.py", "True"),  # every turn stages an operation more, of those that there are
+    (
+        "placing/rewriting.py",
+        "True",
+    ),  # every turn stages one more of the operations there are
     ("writer/sharing.py", "True"),
 }
 
