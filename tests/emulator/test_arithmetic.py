@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Rounding, fused, target
-from fragir.emulator.tensor_cores.elements import decode
-from fragir.emulator.tensor_cores.fused import dot
+from fragir.emulator.tensor_cores.fused import decode, dot
 from fragir.errors import FragirError
 
 Bits: TypeAlias = npt.NDArray[np.uint32]

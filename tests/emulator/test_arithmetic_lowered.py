@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator.numbers.ieee import fma_f32_of_f16, fma_f64
-from fragir.emulator.tensor_cores import Mma, Settings, integer, tensor_instruction
+from fragir.emulator.tensor_cores import Mma, Settings, tensor_instruction
 from fragir.emulator.tensor_cores.arithmetic import Architecture, fused
-from fragir.emulator.tensor_cores.elements import decode, f16_codes
-from fragir.emulator.tensor_cores.fused import dot
+from fragir.emulator.tensor_cores.compute import integer_values
+from fragir.emulator.tensor_cores.forms import BITS
+from fragir.emulator.tensor_cores.fused import decode, dot, f16_codes
 
 Rounding = Literal["rn", "rz", "rm", "rp"]
 
@@ -132,8 +133,8 @@ def test_m8n8k4_software_order_of_additions() -> None:
 
 @pytest.mark.parametrize("element", ["s8", "u8", "s4", "u4", "b1"])
 def test_integer_elements(element: str) -> None:
-    bits = integer.width(element)
-    values = integer.decode(element, np.arange(1 << bits, dtype=np.uint32)).astype(int).tolist()
+    bits = BITS[element]
+    values = integer_values(element, np.arange(1 << bits, dtype=np.uint32)).astype(int).tolist()
     half = 1 << (bits - 1)
     if element[0] == "s":
         assert values == [*range(half), *range(-half, 0)]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator.tensor_cores import maps
-from fragir.emulator.tensor_cores.maps import Formula, formula, formulas
-from fragir.emulator.tensor_cores.sparse import Metadata, granularity
+from fragir.emulator.tensor_cores.maps import Formula, Metadata, formula, formulas, granularity
 from fragir.errors import FragirError
 
 

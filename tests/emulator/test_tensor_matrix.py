@@ -142,18 +142,10 @@ def test_all_lanes_need_addresses_on_turing() -> None:
     [
         ("ldmatrix.sync.aligned.m8n8.x1.shared.b16", "sm_70", "needs sm_75"),
         ("ldmatrix.sync.aligned.m8n8.x8.shared.b16", "sm_80", ".x8 is no modifier"),
-        (
-            "ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16",
-            "sm_90a",
-            ".shared::cluster is no modifier",
-        ),
+        ("ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16", "sm_90a", ".shared::cluster is no"),
         ("ldmatrix.sync.aligned.m16n16.x1.shared.b8", "sm_120a", "it needs one of .trans"),
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "sm_90a", "needs sm_100a"),
-        (
-            "ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b6x16_p32",
-            "sm_120a",
-            ".trans is no modifier",
-        ),
+        ("ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b6x16_p32", "sm_120a", ".trans is no"),
         ("ldmatrix.sync.aligned.m8n16.x1.shared.b8", "sm_120a", ".m8n16 is no modifier"),
         ("ldmatrix.sync.aligned.x1.shared.b16", "sm_80", "it needs one of .m8n8"),
         ("stmatrix.sync.aligned.m8n8.x1.shared.b16", "sm_80", "needs sm_90"),

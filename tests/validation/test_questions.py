@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from fragir.emulator.tensor_cores import arithmetic
-from fragir.emulator.tensor_cores import mma_forms as tensor_mma_forms
-from fragir.emulator.tensor_cores import opcode as tensor_opcode
+from fragir.emulator import tensor_cores
+from fragir.emulator.tensor_cores import arithmetic, mma
 from fragir.emulator.tensor_cores.arithmetic import Fused
 from fragir.errors import FragirError
 from fragir.validation.probes import emulator_runner
@@ -110,8 +109,8 @@ def test_other_parameters_give_other_answers(monkeypatch: pytest.MonkeyPatch) ->
         by = real(architecture, element, accumulator, **more)
         return Fused(by.fraction - 1, by.floor + 1, max(by.step // 2, 1), by.rounding)
 
-    monkeypatch.setattr(tensor_mma_forms, "fused", older)
-    build = tensor_opcode._build  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(mma, "fused", older)
+    build = tensor_cores._build  # pyright: ignore[reportPrivateUsage]
     build.cache_clear()
     try:
         found = meanings("sm_90a")

@@ -19,7 +19,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.transfers import Issue
 from fragir.emulator.numbers.types import U32, Bools
 from fragir.emulator.tensor_cores import Mma
-from fragir.emulator.tensor_cores.sparse import Metadata
+from fragir.emulator.tensor_cores.maps import Metadata
 from fragir.ptx import tree
 
 if TYPE_CHECKING:

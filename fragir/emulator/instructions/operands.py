@@ -17,7 +17,7 @@ from fragir.emulator.program.dataflow import plain, registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
-from fragir.emulator.tensor_cores.types import Settings
+from fragir.emulator.tensor_cores.forms import Settings
 from fragir.ptx import tree
 
 # -- operand rows ----------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from fragir.emulator.instructions.register_rows import (
 from fragir.emulator.machine.lanes import Mask, Step, number_of
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.tensor_cores import Mma
-from fragir.emulator.tensor_cores.compiled import FileRows
-from fragir.emulator.tensor_cores.cores import MmaCore, mma_core
+from fragir.emulator.tensor_cores.compiled import FileRows, MmaCore, mma_core
 from fragir.emulator.tensor_cores.numpy_core import NumpyMma, numpy_core
 from fragir.ptx import tree
 

@@ -35,7 +35,7 @@ from fragir.emulator.numbers.types import I64, among, distinct
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import branches
 from fragir.emulator.program.program import Program
-from fragir.emulator.tensor_cores.types import Settings
+from fragir.emulator.tensor_cores.forms import Settings
 from fragir.ptx import tree
 from fragir.ptx.machines import nvidia
 from fragir.ptx.opcodes.row import Opcodes

@@ -20,8 +20,7 @@ from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, 
 from fragir.emulator.numbers.types import I64, U8, U32, U64
 from fragir.emulator.report import EmulationError, Finding
 from fragir.emulator.tensor_cores import descriptor
-from fragir.emulator.tensor_cores.compiled import FileRows
-from fragir.emulator.tensor_cores.cores import WgmmaCore, wgmma_core
+from fragir.emulator.tensor_cores.compiled import FileRows, WgmmaCore, wgmma_core
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.state import State

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers.types import FORMATS, I32
-from fragir.emulator.tensor_cores import integer
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
 from fragir.emulator.tensor_cores.compute import (
     Compute,
@@ -29,10 +28,10 @@ from fragir.emulator.tensor_cores.compute import (
     SoftwareM8N8K4,
     scale_values,
 )
-from fragir.emulator.tensor_cores.elements import decode, f16_codes
-from fragir.emulator.tensor_cores.fragment import Fragment
+from fragir.emulator.tensor_cores.forms import BITS
+from fragir.emulator.tensor_cores.fused import decode, f16_codes
+from fragir.emulator.tensor_cores.maps import Fragment, Metadata
 from fragir.emulator.tensor_cores.mma import Mma, scale_lanes
-from fragir.emulator.tensor_cores.sparse import Metadata
 from fragir.emulator.tensor_cores.wgmma import Wgmma
 from fragir.emulator.tensor_cores.wmma import Converted
 
@@ -155,7 +154,7 @@ class CompiledPlan:
     def integers(self, to: NativeElement, name: str) -> None:
         to.kind = _BITS if name == "b1" else _INTEGERS
         to.mask = 0xFFFFFFFF
-        to.sign = 1 << (integer.width(name) - 1) if name[0] == "s" else 0
+        to.sign = 1 << (BITS[name] - 1) if name[0] == "s" else 0
 
     def computes(self, compute: Compute, depth: int) -> None:
         """How D comes from A, B and C. `depth`: columns of A."""
@@ -261,7 +260,7 @@ def _plan(
 
 
 #: Plans by the operation's own and the immediates. Operations are made once and kept
-#: (`opcode.tensor_instruction`), and these hold theirs: an identity is never another's.
+#: (`tensor_instruction`), and these hold theirs: an identity is never another's.
 _MADE: dict[tuple[object, ...], tuple[object, CompiledPlan]] = {}
 
 

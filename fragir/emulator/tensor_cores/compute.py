@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers import ieee
-from fragir.emulator.numbers.types import F64
-from fragir.emulator.tensor_cores import integer
+from fragir.emulator.numbers.types import F32, F64, U32
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
-from fragir.emulator.tensor_cores.elements import ZERO_WIDE, Values, decode, f16_codes
-from fragir.emulator.tensor_cores.fragment import Codes
-from fragir.emulator.tensor_cores.fused import dot
-from fragir.emulator.tensor_cores.maps import Ints
+from fragir.emulator.tensor_cores.forms import BITS
+from fragir.emulator.tensor_cores.fused import ZERO_WIDE, Values, decode, dot, f16_codes
+from fragir.emulator.tensor_cores.maps import Codes, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +184,18 @@ class Double:
         return total.view(np.uint64)
 
 
+def integer_values(element: str, bits: U32) -> F32:
+    """Elements of 8 bits or less (upper bits 0) as exact float32."""
+    value = bits.astype(np.int32)
+    if element[0] == "s":
+        half = 1 << (BITS[element] - 1)
+        value = (value ^ half) - half
+    return value.astype(np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class IntegerProducts:
-    """8-bit, 4-bit and single-bit products, added exactly to s32."""
+    """8-bit, 4-bit and single-bit products, added to s32: exactly, then wrapped or clamped."""
 
     a: str
     b: str
@@ -198,15 +205,23 @@ class IntegerProducts:
     def __call__(
         self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
-        left = np.moveaxis(integer.decode(self.a, a.astype(np.uint32)), (0, 1, 2), (2, 1, 0))
-        right = np.moveaxis(integer.decode(self.b, b.astype(np.uint32)), (0, 1, 2), (1, 2, 0))
+        left = np.moveaxis(integer_values(self.a, a.astype(np.uint32)), (0, 1, 2), (2, 1, 0))
+        right = np.moveaxis(integer_values(self.b, b.astype(np.uint32)), (0, 1, 2), (1, 2, 0))
         if kept is not None:
             full = np.zeros((*left.shape[:2], b.shape[0]), np.float32)
             np.put_along_axis(full, np.moveaxis(kept, (0, 1, 2), (2, 1, 0)), left, axis=-1)
             left = full
-        total = integer.product(left, right, xor=self.xor)
+        # Of 128 columns of 255 * 255 the sum is below 2^24: exact in any order.
+        total = np.matmul(left, right).astype(np.int64)
+        if self.xor:  # how many bits differ
+            total = -2 * total
+            total += np.add.reduce(left, axis=-1, keepdims=True).astype(np.int64)
+            total += np.add.reduce(right, axis=-2, keepdims=True).astype(np.int64)
         addend = np.ascontiguousarray(np.moveaxis(c, -1, 0)).astype(np.uint32, copy=False)
-        result = integer.accumulate(total, addend, clamp=self.clamp)
+        total = total + addend.view(np.int32)
+        if self.clamp:
+            np.clip(total, -(1 << 31), (1 << 31) - 1, out=total)
+        result = total.astype(np.int32).view(np.uint32)
         return np.ascontiguousarray(np.moveaxis(result, 0, -1))
 
 

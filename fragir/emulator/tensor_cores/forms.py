@@ -1,17 +1,94 @@
-"""Which words of tensor-core instructions go together on which target, as rows of text.
+"""What tensor-core instructions have in common: their words, which go together, their registers.
 
-A family is a table of its forms, and what is asked of a statement, in order.
+Which words go together on which target is rows of text, and what is asked of a statement, in order
+(`Forms`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.tensor_cores.arithmetic import TargetName, abilities
-from fragir.emulator.tensor_cores.mnemonic import Mnemonic
+from fragir.errors import FragirError
+
+# -- words -----------------------------------------------------------------------------------------
+
+#: The types, and the bits that an element of each takes; narrower floats take a byte.
+BITS = {"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4} | {
+    "b1": 1, **dict.fromkeys("s8 u8 e4m3 e5m2 e3m2 e2m3 e2m1 ue8m0 ue4m3".split(), 8)
+}  # fmt: skip
+_SHAPE = re.compile(r"m(\d+)n(\d+)(?:k(\d+))?")
+_FLAGS = frozenset(
+    "sync aligned satfinite block_scale xor and popc trans mma_async sp rn rz rm rp".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mnemonic:
+    """`types`, `layouts`: in order. `flags`: everything that stands alone.
+
+    `kind`, `vector` (of scale_vec): after their `::`; "-" and "" where there is none.
+    """
+
+    opcode: tuple[str, ...]
+    shape: str
+    m: int
+    n: int
+    k: int
+    layouts: tuple[str, ...]
+    types: tuple[str, ...]
+    flags: frozenset[str]
+    kind: str
+    vector: str
+
+    @property
+    def mnemonic(self) -> str:
+        return ".".join(self.opcode)
+
+    def refuse(self, why: str, hint: str | None = None) -> FragirError:
+        return FragirError(f"`{self.mnemonic}`: {why}", hint=hint)
+
+
+def read_words(opcode: tuple[str, ...]) -> Mnemonic:
+    """Sorts the words; raises FragirError for one that no tensor-core instruction has."""
+    shape, layouts, types, flags = "", list[str](), list[str](), set[str]()
+    kind, vector = "-", ""
+    extents = (0, 0, 0)
+    for word in opcode[1:]:
+        head, _, tail = word.partition("::")
+        found = _SHAPE.fullmatch(word)
+        if found and shape:
+            raise FragirError(f"`{'.'.join(opcode)}`: it has one shape, not {shape} and {word}")
+        if found:
+            shape, extents = word, (int(found[1]), int(found[2]), int(found[3] or 0))
+        elif word in ("row", "col"):
+            layouts.append(word)
+        elif word in BITS:
+            types.append(word)
+        elif word in _FLAGS:
+            flags.add(word)
+        elif head == "kind":
+            kind = tail
+        elif head == "scale_vec":
+            vector = tail
+        elif word == "sp::ordered_metadata":
+            flags |= {"sp", "ordered"}
+        else:
+            raise FragirError(f"`{'.'.join(opcode)}`: the emulator does not know the word `{word}`")
+    for word in ("sync", "aligned"):  # ptxas takes wgmma without .aligned
+        if word not in flags and (word, opcode[0]) != ("aligned", "wgmma"):
+            raise FragirError(f"`{'.'.join(opcode)}`: the word `{word}` is missing")
+    return Mnemonic(
+        opcode, shape, *extents, tuple(layouts), tuple(types), frozenset(flags), kind, vector
+    )
+
 
 #: A form: by column the words that it allows.
 Row: TypeAlias = Mapping[str, frozenset[str]]
@@ -102,3 +179,47 @@ class Forms:
                 raise words.refuse(question.why.format(**names), hint)
             left = tuple(rows)
         return left[0]
+
+
+# -- registers -------------------------------------------------------------------------------------
+
+RegisterWords: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # u32, or u64 for 64-bit registers
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the bits depend on besides the target.
+
+    `ptxas`: version of the assembler whose lowering is imitated where the hardware has no such
+    instruction (fp8 mma.sync on sm_90 and sm_100: PTX is assembled by the driver, so its result
+    can change with the driver).
+    """
+
+    ptxas: tuple[int, int] = (13, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRegisters:
+    """One register operand: `count` registers a lane, each `width` (32 or 64) bits."""
+
+    count: int
+    width: int = 32
+
+    @property
+    def dtype(self) -> type[np.uint32] | type[np.uint64]:
+        return np.uint64 if self.width == 64 else np.uint32
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOp:
+    """A decoded tensor-core instruction; see the subclasses in `fragir.emulator.tensor_cores`.
+
+    `opcode`: the words of the mnemonic as given. `target`: the `.target` it was decoded for.
+    """
+
+    opcode: tuple[str, ...]
+    target: str
+
+    @property
+    def mnemonic(self) -> str:
+        return ".".join(self.opcode)

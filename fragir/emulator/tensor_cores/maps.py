@@ -1,7 +1,7 @@
-"""From the ISA's formula text (`maps_data.py`) to arrays of matrix coordinates.
+"""Where elements lie: the ISA's formulas, fragments of registers, the metadata of sparse matrices.
 
-The formulas are a small language: definitions `name = expression`, where a definition may have
-alternatives, each with the condition under which it holds:
+The formulas (`maps_data.py`) are a small language: definitions `name = expression`, where a
+definition may have alternatives, each with the condition under which it holds:
 
     row =      groupID            for ai where  0 <= i < 2 || 4 <= i < 6
                groupID + 8        Otherwise
@@ -14,8 +14,9 @@ other; a range may be written `i = {0,..,7}` or listed.
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -23,7 +24,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.numbers.types import U32, distinct
 from fragir.emulator.tensor_cores import maps_data
+from fragir.emulator.tensor_cores.forms import RegisterWords
 from fragir.errors import FragirError
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -253,3 +256,163 @@ def formula(part: str, shape: str, type_: str, operand: str) -> Formula:
         if each.shape == shape and type_ in each.types and each.operand == operand:
             return each
     raise FragirError(f"the PTX ISA has no {part.lower()} fragment {shape} {type_} {operand}")
+
+
+# -- fragments -------------------------------------------------------------------------------------
+# From registers `[n, W, lanes]` to matrix elements `[..., W]` and back.
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class Fragment:
+    """Where each element of a matrix lies in the registers of a warp (or warpgroup).
+
+    `coordinates`: one array `[elements, lanes]` per dimension; `extents`: the matrix's extents,
+    in the same order. `bits`: of one element; elements fill a register from its low bits up.
+    Raises FragirError where the coordinates do not name every element exactly once.
+    """
+
+    def __init__(
+        self, coordinates: Sequence[Ints], extents: tuple[int, ...], bits: int, width: int = 32
+    ) -> None:
+        elements, self.lanes = coordinates[0].shape
+        self.extents = extents
+        self.width = width
+        self.per = width // bits if bits < width else 1
+        self.count = -(-elements // self.per)
+        self.mask = (1 << bits) - 1
+        self.bits = bits
+        place = np.ravel_multi_index(tuple(coordinates), extents)  # [elements, lanes]
+        size = math.prod(extents)
+        if place.size != size or distinct(place).size != size:
+            raise FragirError(f"a fragment of extents {extents} is no one-to-one map")
+        element, lane = np.indices(place.shape)
+        self.word = np.empty(size, np.intp)  # which word (register * lanes + lane) holds it
+        self.word[place] = element // self.per * self.lanes + lane
+        dtype = np.uint64 if width == 64 else np.uint32
+        self.shift = np.empty(size, dtype)
+        self.shift[place] = element % self.per * bits
+        # Where the parts of a word come from: [per][count * lanes].
+        parts = place.reshape(self.count, self.per, self.lanes).transpose(1, 0, 2)
+        self.parts = [np.ascontiguousarray(part).reshape(-1) for part in parts]
+
+    def load(self, registers: RegisterWords) -> Codes:
+        """Registers `[count, W, lanes]` -> elements' bits `[*extents, W]`."""
+        count, warps, lanes = registers.shape
+        words = registers.transpose(0, 2, 1).reshape(count * lanes, warps)
+        codes = words[self.word]
+        if self.per > 1:
+            codes >>= self.shift[:, None]
+            codes &= codes.dtype.type(self.mask)
+        return codes.reshape(*self.extents, warps)
+
+    def store(self, codes: Codes) -> RegisterWords:
+        """Elements' bits `[*extents, W]` -> registers `[count, W, lanes]`."""
+        warps = codes.shape[-1]
+        flat = codes.reshape(-1, warps)
+        words = flat[self.parts[0]]
+        for number, part in enumerate(self.parts[1:], 1):
+            words |= flat[part] << words.dtype.type(number * self.bits)
+        return np.ascontiguousarray(words.reshape(self.count, self.lanes, warps).transpose(0, 2, 1))
+
+
+def fragment(
+    formula: Formula,
+    names: Sequence[str],
+    extents: tuple[int, ...],
+    bits: int,
+    *,
+    width: int = 32,
+    lanes: int = 32,
+    elements: int | None = None,
+) -> Fragment:
+    """The fragment whose dimensions are the formula's `names`, e.g. `("col", "row")`.
+
+    `elements`: only so many of the formula's elements (wgmma accumulators of smaller N).
+    """
+    return Fragment(
+        [formula.evaluate(name, lanes)[:elements] for name in names], extents, bits, width
+    )
+
+
+def packed_column(formula: Formula, per: int) -> Ints:
+    """Column among the kept elements of a sparse A, from the ISA's `firstcol`: `[elements, 32]`.
+
+    A register's elements are the kept ones, in order, of columns firstcol to lastcol, and half of
+    all columns are kept.
+    """
+    first = formula.evaluate("firstcol")
+    return first // 2 + np.arange(formula.elements)[:, None] % per
+
+
+# -- sparsity --------------------------------------------------------------------------------------
+# Which columns of the full A the kept elements stand for.
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """`chunk` adjacent columns keep `kept` groups of `group` adjacent elements.
+
+    Per chunk the metadata is one nibble: bits 1:0 and 3:2 are the indices of the first and second
+    kept group (PTX ISA 9.7.14.6.1).
+    """
+
+    chunk: int
+    kept: int
+    group: int
+
+
+@cache
+def granularity(element: str, packed: bool) -> Granularity:
+    """`packed`: two or more 4-bit elements a byte (s4, u4, and e2m1 of mxf4 kinds)."""
+    if element == "tf32":
+        return Granularity(2, 1, 1)
+    if packed:
+        return Granularity(8, 2, 2)
+    return Granularity(4, 2, 1)
+
+
+class Metadata:
+    """Reads the metadata register of an instruction: `formula` is its `e` entry."""
+
+    def __init__(
+        self, formula: Formula, how: Granularity, rows: int, columns: int, lanes: int = 32
+    ) -> None:
+        self.formula, self.how, self.rows, self.lanes = formula, how, rows, lanes
+        self.chunks = columns // how.chunk
+        self.kept = columns // 2
+        #: Of so many instructions the lanes' registers hold the nibbles, 8 a register.
+        self.selectors = 8 * lanes // (rows * self.chunks)
+        self.places: dict[int, tuple[Ints, Ints]] = {}
+
+    def place(self, selector: int) -> tuple[Ints, Ints]:
+        """Lane and nibble of each [row, chunk]."""
+        if selector not in self.places:
+            row, chunk, selected = (
+                self.formula.evaluate(name, self.lanes, F=selector)
+                for name in ("row", "chunk", "selected")
+            )
+            nibble, lane = np.nonzero(selected)
+            at = (row[nibble, lane], chunk[nibble, lane])
+            lanes = np.full((self.rows, self.chunks), -1, np.int64)
+            nibbles = np.zeros((self.rows, self.chunks), np.int64)
+            lanes[at], nibbles[at] = lane, nibble
+            assert (lanes >= 0).all(), "a chunk without metadata"
+            self.places[selector] = lanes, nibbles
+        return self.places[selector]
+
+    def columns(self, e: U32, selector: int) -> Ints:
+        """Metadata `[W, lanes]` -> the full column of every kept element: `[K/2, rows, W]`."""
+        lane, nibble = self.place(selector)
+        index = e[:, lane].astype(np.int64) >> (4 * nibble) & 0xF  # [W, rows, chunks]
+        base = np.arange(self.chunks) * self.how.chunk
+        # A 1:2 chunk's nibble (0b0100 or 0b1110) spans two 2-bit columns: the index is bit 1.
+        choices = (
+            [index >> 1 & 1]
+            if self.how.kept == 1
+            else [(index & 3) * self.how.group, (index >> 2) * self.how.group]
+        )
+        kept = np.stack(
+            [base + choice + part for choice in choices for part in range(self.how.group)], -1
+        )  # [W, rows, chunks, kept * group]
+        return np.moveaxis(kept.reshape(*kept.shape[:2], self.kept), (0, 1, 2), (2, 1, 0))

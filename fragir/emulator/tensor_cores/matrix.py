@@ -8,9 +8,8 @@ import numpy as np
 
 from fragir.emulator.numbers.types import U8, U32
 from fragir.emulator.tensor_cores.arithmetic import TargetName, abilities
-from fragir.emulator.tensor_cores.fragment import Fragment, fragment
-from fragir.emulator.tensor_cores.maps import Formula, formula
-from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
+from fragir.emulator.tensor_cores.forms import OperandRegisters, TensorOp
+from fragir.emulator.tensor_cores.maps import Formula, Fragment, formula, fragment
 from fragir.errors import FragirError
 
 # Formats whose rows hold 16 elements of 6 or 4 bits, unpacked to bytes (PTX ISA 9.7.14.5.15).

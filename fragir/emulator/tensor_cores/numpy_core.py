@@ -16,8 +16,8 @@ import numpy.typing as npt
 from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.tensor_cores.compiled import FileRows, Source, slots_of
 from fragir.emulator.tensor_cores.compute import ElementPlace, FusedMma, spread
-from fragir.emulator.tensor_cores.elements import Values
-from fragir.emulator.tensor_cores.fragment import Codes, Fragment
+from fragir.emulator.tensor_cores.fused import Values
+from fragir.emulator.tensor_cores.maps import Codes, Fragment
 from fragir.emulator.tensor_cores.mma import SHARED, Mma
 
 Index: TypeAlias = npt.NDArray[np.intp]

@@ -15,12 +15,15 @@ from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.arithmetic import TargetName, fused
 from fragir.emulator.tensor_cores.compute import Compute, ElementPlace, FusedMma, IntegerProducts
-from fragir.emulator.tensor_cores.forms import Forms
-from fragir.emulator.tensor_cores.fragment import Codes, Fragment, fragment
-from fragir.emulator.tensor_cores.maps import formula
-from fragir.emulator.tensor_cores.mnemonic import BITS, Mnemonic
-from fragir.emulator.tensor_cores.sparse import Metadata, granularity
-from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
+from fragir.emulator.tensor_cores.forms import BITS, Forms, Mnemonic, OperandRegisters, TensorOp
+from fragir.emulator.tensor_cores.maps import (
+    Codes,
+    Fragment,
+    Metadata,
+    formula,
+    fragment,
+    granularity,
+)
 from fragir.errors import FragirError
 
 # (addresses: u32[G, X], each a multiple of 16, an offset in the block's shared window)

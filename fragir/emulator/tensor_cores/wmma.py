@@ -27,12 +27,17 @@ from fragir.emulator.tensor_cores.compute import (
     IntegerProducts,
     ScaleCodes,
 )
-from fragir.emulator.tensor_cores.forms import Forms
-from fragir.emulator.tensor_cores.fragment import Codes, Fragment
-from fragir.emulator.tensor_cores.maps import Formula, Ints, formula
+from fragir.emulator.tensor_cores.forms import (
+    BITS,
+    Forms,
+    Mnemonic,
+    OperandRegisters,
+    RegisterWords,
+    TensorOp,
+    read_words,
+)
+from fragir.emulator.tensor_cores.maps import Codes, Formula, Fragment, Ints, formula
 from fragir.emulator.tensor_cores.mma import Mma, MmaPlan
-from fragir.emulator.tensor_cores.mnemonic import BITS, Mnemonic, read_words
-from fragir.emulator.tensor_cores.types import OperandRegisters, RegisterWords, TensorOp
 
 _FORMS = Forms(
     "product shape results target",

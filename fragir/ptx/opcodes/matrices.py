@@ -21,7 +21,7 @@ _MATRIX: dict[str, Any] = {
     "together": "warp",
     "rules": _FLAGS,
 }
-#: The words of mma and wmma are read where the operation is built (`tensor_cores/opcode.py`).
+#: The words of mma and wmma are read where the operation is built (`tensor_cores/forms.py`).
 _PRODUCTS: tuple[Opcode, ...] = (
     Opcode("mma", "... d, ...", step="mma", fuses=True, **_MATRIX),
     Opcode("wmma.mma", "... d, a, b, c", step="mma", **_MATRIX),

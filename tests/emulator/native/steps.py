@@ -13,8 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.tensor_cores import Mma, Wgmma, tensor_instruction
-from fragir.emulator.tensor_cores.compiled import CompiledMma, CompiledWgmma, FileRows
-from fragir.emulator.tensor_cores.cores import MmaCore, WgmmaCore
+from fragir.emulator.tensor_cores.compiled import (
+    CompiledMma,
+    CompiledWgmma,
+    FileRows,
+    MmaCore,
+    WgmmaCore,
+)
 from fragir.errors import FragirError
 from fragir.isa import instructions
 

@@ -19,10 +19,9 @@ from fragir.emulator.machine.transfers import WARPGROUP, Issue, expand
 from fragir.emulator.numbers.types import I64, U8
 from fragir.emulator.program.entities import Register
 from fragir.emulator.tensor_cores import descriptor
-from fragir.emulator.tensor_cores.fragment import Fragment
+from fragir.emulator.tensor_cores.forms import RegisterWords
+from fragir.emulator.tensor_cores.maps import Fragment, Metadata
 from fragir.emulator.tensor_cores.mma import Mma, scale_lanes
-from fragir.emulator.tensor_cores.sparse import Metadata
-from fragir.emulator.tensor_cores.types import RegisterWords
 from fragir.ptx import tree
 
 if TYPE_CHECKING:

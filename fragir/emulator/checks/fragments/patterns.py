@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragir.emulator.checks.fragments.provenance import numbers_of
 from fragir.emulator.numbers.types import I64
-from fragir.emulator.tensor_cores.fragment import Fragment
+from fragir.emulator.tensor_cores.maps import Fragment
 
 # -- affine fit ------------------------------------------------------------------------------------
 # Which matrix in memory a fragment holds, and which of its elements do not belong to it.

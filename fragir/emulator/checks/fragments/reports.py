@@ -13,7 +13,7 @@ from fragir.emulator.checks.fragments.patterns import TORN, UNKNOWN, AffineFit, 
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64
 from fragir.emulator.report import FragmentUse
-from fragir.emulator.tensor_cores.fragment import Fragment
+from fragir.emulator.tensor_cores.maps import Fragment
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
