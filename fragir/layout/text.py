@@ -10,7 +10,6 @@ condition = name ["/" n] "%" n "==" n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias, TypeGuard, cast
@@ -286,6 +285,8 @@ def bases_of(text: str) -> tuple[BasesByAxis, tuple[str, ...]]:
     """The bases of every axis, and the names of the dimensions. Raises LayoutError."""
     match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
     quoted = "" if match is None else _KEY.sub(r'"\1":', match[1])
+    import json  # few layouts are written so
+
     try:
         parsed: object = json.loads(quoted)
     except (ValueError, RecursionError):  # no JSON, a number too long, brackets too deep

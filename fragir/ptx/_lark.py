@@ -15,7 +15,7 @@ from fragir.ptx.rules import LIMITS, Refused, Unexpected
 if TYPE_CHECKING:
     from lark import Lark
 
-    from fragir.ptx.lexed_comments import LexedComments
+    from fragir.ptx.build import LexedComments
 
 
 class Grammar(NamedTuple):
@@ -29,8 +29,7 @@ def grammar() -> Grammar:
     """The parser, made once in a process (some 0.1 s)."""
     import lark
 
-    from fragir.ptx.build import Build
-    from fragir.ptx.lexed_comments import LexedComments
+    from fragir.ptx.build import Build, LexedComments
 
     text = Path(__file__).with_name("grammar.lark").read_text("utf-8")
     comments = LexedComments()

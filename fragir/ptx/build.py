@@ -6,6 +6,7 @@ Lark calls a method with the list of the rule's children: tokens (which are stri
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -369,3 +370,20 @@ class Build:
 
     def section_name(self, c: Children) -> tree.SectionName:
         return tree.SectionName(str(c[0]), _integer(c[2]), c[0].start_pos)
+
+
+# -- lexed comments --------------------------------------------------------------------------------
+# The comments that Lark's lexer meets, thread by thread.
+
+
+class LexedComments(threading.local):
+    """The comments that the lexer passed over during a parse of this thread."""
+
+    found: list[tuple[int, str]]
+
+    def __init__(self) -> None:
+        self.found = []
+
+    def add(self, token: Any) -> Any:
+        self.found.append((int(token.start_pos), str(token)))
+        return token

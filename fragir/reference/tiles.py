@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import cf
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
@@ -23,6 +22,9 @@ from fragir.reference.scalars import cast
 from fragir.reference.tensor_cores import chains, dot
 
 ALL = slice(None)
+
+if TYPE_CHECKING:
+    from xdsl.dialects import cf
 
 
 def undefined(run: Run, op: frag.UndefinedOp) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import cf
+from typing import TYPE_CHECKING
 
 from fragir.dialects import ptx
 from fragir.dialects.ptx.statement import filled, spelled
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText
+
+if TYPE_CHECKING:
+    from xdsl.dialects import cf
 
 
 def undefined(w: KernelText, op: ptx.UndefinedOp) -> None:
