@@ -283,10 +283,10 @@ BasesByAxis = tuple[tuple[str, Bases], ...]
 
 def bases_of(text: str) -> tuple[BasesByAxis, tuple[str, ...]]:
     """The bases of every axis, and the names of the dimensions. Raises LayoutError."""
-    match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
-    quoted = "" if match is None else _KEY.sub(r'"\1":', match[1])
     import json  # few layouts are written so
 
+    match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
+    quoted = "" if match is None else _KEY.sub(r'"\1":', match[1])
     try:
         parsed: object = json.loads(quoted)
     except (ValueError, RecursionError):  # no JSON, a number too long, brackets too deep
