@@ -231,6 +231,7 @@ W:  mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra W;
         (f"cp.async.bulk.global.shared::cta.{MBAR} [%a], [BUFFER], 16, [bar];", "there is no"),
         ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%a], [BUFFER], 16;", "is no"),
         (f"cp.async.bulk.shared::cluster.shared::cta.{MBAR} [BUFFER], [OTHER], 16;", "takes 4"),
+        ("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%a], 16, %r1;", "be used as .b64"),
     ],
 )
 def test_faults_of_bulk_copies(text: str, message: str) -> None:
