@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fragir.isa import target_rows
-from fragir.isa.target_rows import BLACKWELL, BLACKWELL_CONSUMER, BLACKWELL_SERVER, NVIDIA
+from fragir.isa.target_rows import BLACKWELL, BLACKWELL_SERVER, NVIDIA
+from fragir.ptx.targets import targets_with
 
 # Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
 BASE = frozenset(
@@ -371,13 +372,13 @@ _BF16_PARTNERS = ("f16", "f64", *_INTEGERS)
 EXACT: Mapping[str, tuple[str, ...]] = {
     "hopper": ("sm_90a",),
     "server": BLACKWELL_SERVER,
-    "server_a": ("sm_100a", "sm_103a", "sm_107a", "sm_110a"),
-    "server_i8": ("sm_100a", "sm_110a"),
-    "packed": ("sm_107a", "sm_107f", *BLACKWELL_CONSUMER),
-    "rs": ("sm_100a", "sm_103a", "sm_107a"),
-    "accelerated": ("sm_100a", "sm_103a", "sm_107a", "sm_110a", "sm_120a", "sm_121a"),
-    "multimem": (*BLACKWELL_SERVER, "sm_120a", "sm_121a"),
-    "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_107a", "sm_107f"),
+    "server_a": targets_with("server", "a"),
+    "server_i8": targets_with("i8", "a"),
+    "packed": targets_with("packed"),
+    "rs": targets_with("rounding", "a"),
+    "accelerated": targets_with("server consumer", "a"),
+    "multimem": (*BLACKWELL_SERVER, *targets_with("consumer", "a")),
+    "sm100": targets_with("rounding"),
     "exact": tuple(t for t in NVIDIA if target_rows.suffix(t)),
     "blackwell": BLACKWELL,
 }

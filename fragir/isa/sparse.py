@@ -36,6 +36,7 @@ from fragir.isa.model import (
 )
 from fragir.isa.spelling import aliases, mnemonic, mnk
 from fragir.isa.target_rows import BLACKWELL, BLACKWELL_CONSUMER
+from fragir.ptx.targets import targets_with
 
 ORDERED = "mma.sp::ordered_metadata"
 
@@ -58,7 +59,7 @@ class SparseRule(NamedTuple):
 
 
 _sm80, _sm89 = target_rows.at_least("sm_80"), target_rows.at_least("sm_89")
-_EXACT = ("sm_120a", "sm_121a")
+_EXACT = targets_with("consumer", "a")
 _SAT = ("satfinite",)
 _HALF: tuple[Signature, ...] = (
     ("f16", "f16", "f16", "f16"),

@@ -2,8 +2,8 @@
 
 A target is spelt as in PTX's `.target`: `sm_80`, `sm_90a` (features of exactly this machine),
 `sm_100f` (features of this family, PTX ISA 9.2, section 11.1.2). PTX versions are written
-"8.0"; compare them with `version_key`, never as text. What a target takes of a launch stands in
-`fragir.ptx.machines`, which the emulator reads too.
+"8.0"; compare them with `version_key`, never as text. NVIDIA's machines are the rows of
+`fragir.ptx.targets`, which the emulator reads too, and `fragir.ptx.machines`: what a launch may be.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from fragir.isa.model import Lowering
+from fragir.ptx.targets import MACHINES, targets_with
 
 NAME = re.compile(r"sm_([0-9]+)([af]?)")
 VERSION = re.compile(r"[0-9]+\.[0-9]+")
@@ -57,34 +58,19 @@ class Target(NamedTuple):
         return inherited
 
 
-# Lowest PTX version that knows the target (PTX ISA 9.2, section 11.1.2; asked of ptxas 13.5
-# and, for sm_70 and sm_72, of ptxas 12.9).
-_NVIDIA = """
-sm_70 6.0   sm_72 6.1   sm_75 6.3
-sm_80 7.0   sm_86 7.1   sm_87 7.4   sm_88 9.0   sm_89 7.8
-sm_90 7.8   sm_90a 8.0
-sm_100 8.6  sm_100a 8.6  sm_100f 8.8
-sm_103 8.8  sm_103a 8.8  sm_103f 8.8
-sm_107 9.4  sm_107a 9.4  sm_107f 9.4
-sm_110 9.0  sm_110a 9.0  sm_110f 9.0
-sm_120 8.7  sm_120a 8.7  sm_120f 8.8
-sm_121 8.8  sm_121a 8.8  sm_121f 8.8
-"""
-_WORDS = _NVIDIA.split()
 NVIDIA: Mapping[str, Target] = {
-    name: Target(name, version) for name, version in zip(_WORDS[::2], _WORDS[1::2], strict=True)
+    f"sm_{machine.number}{suffix}": Target(f"sm_{machine.number}{suffix}", version)
+    for machine in MACHINES
+    for suffix, version in machine.versions.items()
 }
 
 # The server and the consumer Blackwells; only their a and f targets have their own instructions.
-BLACKWELL_SERVER = (
-    *("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
-    *("sm_107a", "sm_107f", "sm_110a", "sm_110f"),
-)
-BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
+BLACKWELL_SERVER = targets_with("server")
+BLACKWELL_CONSUMER = targets_with("consumer")
 BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
 
 # Those that ptxas 13 has dropped.
-ONLY_PTXAS_12 = ("sm_70", "sm_72")
+ONLY_PTXAS_12 = targets_with("dropped", " ")
 # The newest PTX version this table was checked with (ptxas 13.5).
 NEWEST_VERSION = "9.5"
 

@@ -8,11 +8,12 @@ from fragir.isa import fragments, target_rows
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic
 from fragir.isa.target_rows import BLACKWELL_SERVER
+from fragir.ptx.targets import targets_with
 
 # Shape -> registers of one repetition.
 SHAPES: dict[str, int] = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
 _PACK = {"tcgen05.ld": "pack::16b", "tcgen05.st": "unpack::16b"}
-_REDUCING = tuple(t for t in BLACKWELL_SERVER if not t.startswith("sm_100"))
+_REDUCING = targets_with("reducing")
 _REDUCED_SHAPES = ("32x32b", "16x32bx2")
 _FLOAT_FLAGS = (
     frozenset[str](),

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from fragir.ptx.targets import MACHINES
+
 #: Blocks of a grid and threads of a block in x, y and z, and threads of a block in all.
 GRID = (2**31 - 1, 65535, 65535)
 BLOCK = (1024, 1024, 64)
@@ -21,9 +23,8 @@ STATIC_SHARED = 48 << 10
 #: All `.const` variables together, and the local memory of a thread.
 CONSTANT, LOCAL = 64 << 10, 512 << 10
 
-# Compute capability -> KiB of shared memory that a block may ask for; those that are missing are
-# like the one before them. 8.8 is not in the guide: it is like 8.6 in CCCL's arch_traits.h.
-_SHARED = {0: 48, 70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 99}
+# Compute capability -> bytes of shared memory; those that are missing are like the one before them.
+_SHARED = {0: 48 << 10, **{machine.number: machine.shared for machine in MACHINES}}
 
 _TARGET = re.compile(r"(?:sm|compute)_([0-9]+)([af]?)")
 
@@ -75,7 +76,7 @@ def machine(target: str) -> BlockLimits:
     if found is None:
         raise ValueError(f"{target!r} is no target")
     number, suffix = int(found[1]), found[2]
-    shared = _SHARED[max(n for n in _SHARED if n <= number)] << 10
+    shared = _SHARED[max(n for n in _SHARED if n <= number)]
     clusters = number >= FIRST_WITH_CLUSTERS
     # asked of ptxas 13.5: code for exactly one machine may declare all that this machine has
     static = shared if clusters and suffix == "a" else STATIC_SHARED

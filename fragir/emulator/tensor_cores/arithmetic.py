@@ -12,33 +12,30 @@ and Pranesh (PeerJ CS 330, 2021); the lowering of what is not native: read off p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
 from fragir.errors import FragirError
+from fragir.ptx.targets import MACHINES
 
 
 class Architecture(Enum):
-    """The generations whose tensor cores differ."""
+    """The generations whose tensor cores differ; `fragir.ptx.targets` says who has which."""
 
-    VOLTA = "Volta"  # sm_70, sm_72
-    TURING = "Turing"  # sm_75
-    AMPERE = "Ampere"  # sm_80, sm_86, sm_87, sm_88
-    ADA = "Ada"  # sm_89
-    HOPPER = "Hopper"  # sm_90
-    BLACKWELL = "Blackwell"  # sm_100, sm_101, sm_103, sm_110; sm_107, of which nothing is published
-    RTX_BLACKWELL = "RTX Blackwell"  # sm_120, sm_121
+    VOLTA = "Volta"
+    TURING = "Turing"
+    AMPERE = "Ampere"
+    ADA = "Ada"
+    HOPPER = "Hopper"
+    BLACKWELL = "Blackwell"
+    RTX_BLACKWELL = "RTX Blackwell"
 
 
-_ARCHITECTURES = {
-    Architecture.VOLTA: (70, 72),
-    Architecture.TURING: (75,),
-    Architecture.AMPERE: (80, 86, 87, 88),
-    Architecture.ADA: (89,),
-    Architecture.HOPPER: (90,),
-    Architecture.BLACKWELL: (100, 101, 103, 107, 110),
-    Architecture.RTX_BLACKWELL: (120, 121),
+_ARCHITECTURES: Mapping[Architecture, tuple[int, ...]] = {
+    each: tuple(machine.number for machine in MACHINES if machine.cores == each.value)
+    for each in Architecture
 }
 
 
@@ -61,7 +58,7 @@ def target(name: str) -> TargetName:
             return TargetName(name, int(found[1]), found[2], architecture)
     raise FragirError(
         f"the emulator knows no tensor cores of target `{name}`",
-        hint="it has sm_70 to sm_121",
+        hint=f"it has sm_{MACHINES[0].number} to sm_{MACHINES[-1].number}",
     )
 
 
