@@ -169,13 +169,13 @@ def _kernel(
         origins=origins,
     )
     if "ptx.counts" in function.attributes:
-        from fragir.dialects.ptx.counts import counts_of  # few kernels have any
+        from fragir.dialects.ptx.tensor_maps import counts_of  # few kernels have any
 
         kernel.counts = counts_of(function)
     if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:
         _note_launch(kernel, function)
     if "ptx.remarks" in function.attributes:
-        from fragir.lowering_notes import remarks_of
+        from fragir.compilation.notes import remarks_of
 
         kernel.remarks = tuple(remarks_of(module))
     return kernel
