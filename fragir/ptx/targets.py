@@ -33,7 +33,7 @@ sm_121   8.8    8.8  8.8  99      RTX-Blackwell  consumer packed
 """
 
 
-class Machine(NamedTuple):
+class TargetRow(NamedTuple):
     """A row: `versions` by suffix (`""`, `a`, `f`), `shared` in bytes."""
 
     number: int
@@ -47,12 +47,12 @@ class Machine(NamedTuple):
         return tuple(f"sm_{self.number}{s}" for s in map(str.strip, suffixes) if s in self.versions)
 
 
-def _row(line: str) -> Machine:
+def _row(line: str) -> TargetRow:
     name, *versions, shared, cores = line.split()[:6]
     by_suffix = {s: v for s, v in zip(("", "a", "f"), versions, strict=True) if v != "-"}
     number = int(name.removeprefix("sm_"))
     cores = cores.replace("-", " ")
-    return Machine(number, by_suffix, int(shared) << 10, cores, frozenset(line.split()[6:]))
+    return TargetRow(number, by_suffix, int(shared) << 10, cores, frozenset(line.split()[6:]))
 
 
 MACHINES = tuple(map(_row, _TABLE.strip().splitlines()[1:]))
