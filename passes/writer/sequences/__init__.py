@@ -12,14 +12,14 @@ from fragir.passes.writer.sequences.sequence import Sequence
 SUBJECTS: dict[str, str] = {
     **dict.fromkeys(("math.expm1", "math.sinh", "math.cosh", "math.erf"), "exponential"),
     "math.cbrt": "exponential",
-    **dict.fromkeys(("math.log1p", "math.asinh", "math.acosh", "math.atanh"), "logarithmic"),
+    **dict.fromkeys(("math.log1p", "math.asinh", "math.acosh", "math.atanh"), "exponential"),
     **dict.fromkeys(("math.powf", "math.fpowi", "math.ipowi"), "power"),
     **dict.fromkeys(("math.tan", "math.atan", "math.atan2", "math.asin", "math.acos"), "circular"),
     **dict.fromkeys(("math.round", "math.copysign", "math.rsqrt"), "rounding"),
-    **dict.fromkeys(("arith.ceildivui", "arith.ceildivsi", "arith.floordivsi"), "integers"),
-    **dict.fromkeys(("math.ctlz", "math.cttz", "math.ctpop"), "integers"),
-    **dict.fromkeys(("arith.mului_extended", "arith.mulsi_extended"), "integers"),
-    "arith.addui_extended": "integers",
+    **dict.fromkeys(("arith.ceildivui", "arith.ceildivsi", "arith.floordivsi"), "rounding"),
+    **dict.fromkeys(("math.ctlz", "math.cttz", "math.ctpop"), "rounding"),
+    **dict.fromkeys(("arith.mului_extended", "arith.mulsi_extended"), "rounding"),
+    "arith.addui_extended": "rounding",
 }  # fmt: skip
 
 
