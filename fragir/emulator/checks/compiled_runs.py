@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
@@ -30,6 +29,7 @@ from fragir.emulator.checks.races.undisputed import (
 )
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.native.straight import WATCHED, WatchedLaunch, address_of
+from fragir.emulator.numbers.types import Array
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks
@@ -83,7 +83,7 @@ class CompiledRuns:
     # Made when a run is first encoded: most launches are too small for that.
 
     @cached_property
-    def rows(self) -> npt.NDArray[Any]:
+    def rows(self) -> Array:
         """What is known of accesses, by position of the instruction: WATCHED."""
         rows = np.zeros(len(self.program.code), WATCHED)
         rows["ledger"] = -1

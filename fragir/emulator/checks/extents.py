@@ -17,10 +17,10 @@ import numpy.typing as npt
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import address_of
 from fragir.emulator.machine.events import Access
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.native.straight import SPACES
-from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
+from fragir.emulator.numbers.types import I64, Array, count_of, kind_of, width_of
 from fragir.emulator.program.dataflow import dataflow
 from fragir.emulator.program.entities import Placed, Register, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
@@ -374,7 +374,7 @@ class Extents(Hooks):
             return self._around(d, ins, step)
         if row.bits in ("bulk copy", "store later"):
 
-            def remember(sel: Any, mask: Mask) -> None:
+            def remember(sel: Select, mask: Mask) -> None:
                 self._current = ins
                 step(sel, mask)
 
@@ -425,7 +425,7 @@ class Extents(Hooks):
             return step
         lane_ids = self.machine.lane_ids
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             lanes = lane_ids[sel] if mask is None else lane_ids[sel][mask]
             for index, place, size in checks:
                 self._look(ins, index, place.space, place.at(sel, mask), size, lanes)
@@ -501,7 +501,7 @@ class Extents(Hooks):
         ins: tree.Instruction,
         index: int,
         space: str,
-        address: npt.NDArray[Any],
+        address: Array,
         size: int,
         lanes: I64,
         notes: Sequence[str] = ("",),
@@ -531,10 +531,10 @@ class Extents(Hooks):
             self._tell(ins, int(at[first]), size, allowed, int(lanes.ravel()[first]), note)
 
     @staticmethod
-    def _in_shared(at: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def _in_shared(at: Array) -> npt.NDArray[np.bool_]:
         return (at >= SHARED_WINDOW) & (at < LOCAL_WINDOW)
 
-    def _mapped(self, at: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+    def _mapped(self, at: Array, size: int) -> npt.NDArray[np.bool_]:
         """Where the machine has memory: what lies outside is its own error."""
         memory = self.machine.memory
         shared = self._in_shared(at) & (at + size <= SHARED_WINDOW + memory.shared_size)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.events import Observer
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def preceded(steps: Sequence[Step], terminator: Terminator) -> Terminator:
         return terminator
     before = sequence(steps)
 
-    def run(sel: Any, mask: Mask) -> int | None:
+    def run(sel: Select, mask: Mask) -> int | None:
         before(sel, mask)
         return terminator(sel, mask)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fragir.emulator.instructions.async_store import UNIT, filled
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.instructions.warp_matrix import wmma_places
 from fragir.emulator.machine.events import Access, AccessKind, Observer
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -55,7 +55,7 @@ def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hook
     """st.bulk: one access of 8 bytes for each cell that it fills."""
     place, size_row, machine = d.place(ins, 0, d.space(ins)), d.source(ins, 1, "u64"), d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at, lanes = filled(machine, place, size_row, sel, mask)
         parts = [(machine.memory.shared, at, lanes)]
         access = Access("store", ins, "shared", at, UNIT, lanes, sel, mask, machine.memory, parts)
@@ -72,7 +72,7 @@ def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[
     kind: AccessKind = "load" if d.program.opcode(ins).access == "load" else "store"
     machine = d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         warps = np.arange(machine.warps)[whole_warps(sel, mask)]
         lanes = machine.lane_ids[warps]
         for at in addresses(warps):
@@ -102,7 +102,7 @@ def _observe(
     assert located is not None
     of, told = located.of, [hook.on_access for hook in hooks]
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         access = of(sel, mask)
         for tell in told:
             tell(access)

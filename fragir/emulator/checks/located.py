@@ -8,7 +8,7 @@ import numpy as np
 
 from fragir.emulator.machine.arena import AccessPattern
 from fragir.emulator.machine.events import Access, AccessKind
-from fragir.emulator.machine.lanes import LANES, Mask, Step, is_slice
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, is_slice
 from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.ptx.tree import Address
 
@@ -31,7 +31,7 @@ def windowed(ins: Instruction) -> bool:
     return "param" in ins.opcode or "const" in ins.opcode
 
 
-def flat_lanes(machine: Machine, sel: Any, mask: Mask) -> I64:
+def flat_lanes(machine: Machine, sel: Select, mask: Mask) -> I64:
     """The flat numbers of the lanes that take part: `[warp, lane]`, in one row under a mask."""
     lanes = machine.lane_ids[sel]
     return lanes if mask is None else lanes[mask]
@@ -86,7 +86,7 @@ class LocatedAccess:
         self._first = 0
         self._base = 0  # the first address of the pattern
 
-    def of(self, sel: Any, mask: Mask) -> Access:
+    def of(self, sel: Select, mask: Mask) -> Access:
         """The access of the lanes that take part; the same one until the instruction is over."""
         found = self._found
         if found is not None and sel is self._sel and mask is self._mask:
@@ -111,7 +111,7 @@ class LocatedAccess:
             self.memory.located = found
         return found
 
-    def _access(self, address: Any, lanes: I64, sel: Any, mask: Mask) -> Access:
+    def _access(self, address: Any, lanes: I64, sel: Select, mask: Mask) -> Access:
         return Access(
             self.kind,
             self.ins,
@@ -126,7 +126,7 @@ class LocatedAccess:
 
     # -- accesses that are like the last one -------------------------------------------------------
 
-    def _like_last(self, sel: Any, mask: Mask, address: Any) -> Access:
+    def _like_last(self, sel: Select, mask: Mask, address: Any) -> Access:
         """An access for which that is taken over which is known of the last one."""
         first, last = address.item(0), self._last
         if address.size > self._kept and not self._keep(address.size):
@@ -161,7 +161,7 @@ class LocatedAccess:
         self._misses, self._last = MISSES, None
         return False
 
-    def _anew(self, sel: Any, mask: Mask, address: Any, first: int) -> Access:
+    def _anew(self, sel: Select, mask: Mask, address: Any, first: int) -> Access:
         access = self._access(address, flat_lanes(self.machine, sel, mask), sel, mask)
         self._last, self._first = access, first
         return access
@@ -193,7 +193,7 @@ class LocatedAccess:
         """The whole step: what was found is of this time alone."""
         memory = self.memory
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self._found = None
             step(sel, mask)
             self._found = memory.located = None

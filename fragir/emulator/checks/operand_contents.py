@@ -12,7 +12,7 @@ from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.addresses import window_of
 from fragir.emulator.machine.barriers import LIVE
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import WINDOW
 from fragir.emulator.numbers.types import Bools
 
@@ -104,7 +104,7 @@ def quote(name: str) -> str:
 
 
 #: Values of an operand in the lanes that execute it.
-Values = Callable[[Any, Mask], Any]
+Values = Callable[[Select, Mask], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _beyond_window(d: Decoder, ins: Instruction) -> Values | None:
         return None
     row, null = d.source(ins, 1, "u64"), np.uint64(0)
 
-    def values(sel: Any, mask: Mask) -> Any:
+    def values(sel: Select, mask: Mask) -> Any:
         value = get(row, sel, mask)
         return np.where(value == null, null, value - np.uint64(window))
 
@@ -170,7 +170,7 @@ def _beyond_window(d: Decoder, ins: Instruction) -> Values | None:
 def _range(d: Decoder, ins: Instruction) -> Values | None:
     primary, whole = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")
 
-    def values(sel: Any, mask: Mask) -> Any:
+    def values(sel: Select, mask: Mask) -> Any:
         return get(primary, sel, mask).astype(np.int64) - get(whole, sel, mask)
 
     return values
@@ -282,7 +282,7 @@ class OperandContents(Hooks):
     ) -> Step:
         ids, key = self.machine.lane_ids, (id(ins), id(content))
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if key not in self._said:
                 found = values(sel, mask)
                 legal = content.legal(found, ins)

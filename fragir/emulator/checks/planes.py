@@ -15,7 +15,7 @@ import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.table import decoded
-from fragir.emulator.machine.lanes import Mask, Row, Step
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
 from fragir.emulator.program.entities import Register, Symbol
@@ -116,7 +116,7 @@ def later(d: Decoder, build: Callable[[], Step]) -> Step:
     """
     placed, built = d.placed, None
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         nonlocal built
         if built is None:
             now, d.placed = d.placed, placed

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP
 from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
@@ -89,7 +89,7 @@ class RegisterPool(Hooks):
         count = d.literal(ins, 0)
         assert count is not None
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             warps = np.arange(self.machine.warps)[sel]
             if mask is not None:
                 warps = warps[mask.any(axis=1)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from fragir.deprecation import old_methods
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Observer
+from fragir.emulator.machine.lanes import Mask, Select
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.program.failure import CheckFailure, described
 from fragir.emulator.report import EmulationError
@@ -123,7 +124,7 @@ class Guarded(Hooks):
     def _machines(self, step: Callable[..., T]) -> Callable[..., T]:
         """A step of the machine's, for the check to call."""
 
-        def run(sel: Any, mask: Any) -> T:
+        def run(sel: Select, mask: Mask) -> T:
             try:
                 return step(sel, mask)
             except Exception as problem:
@@ -138,7 +139,7 @@ class Guarded(Hooks):
         if not callable(cast("object", step)):
             raise _failure(self.name, TypeError(f"{method} returns {kind_of(step)}, no step"))
 
-        def run(sel: Any, mask: Any) -> T:
+        def run(sel: Select, mask: Mask) -> T:
             return self.ask(step, sel, mask)
 
         return run

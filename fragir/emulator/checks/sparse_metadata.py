@@ -8,14 +8,14 @@ opcode has `sp::ordered_metadata`. One of two is kept: the indices are 0b0100 or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.register_rows import operation, whole_warps
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import Issue
 from fragir.emulator.numbers.types import U32, Bools
 from fragir.emulator.tensor_cores import Mma
@@ -53,7 +53,7 @@ class SparseMetadata(Hooks):
             return step
         metadata = op.plan.metadata
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             warps = np.arange(self.machine.warps)[whole_warps(sel, mask)]
             self._look(ins, ins.operands[4], metadata, selector, row[warps], warps)
             step(sel, mask)

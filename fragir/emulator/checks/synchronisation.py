@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.events import BarrierEvent, Event
-from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
 from fragir.emulator.numbers.types import I64, U32, Bools, distinct
@@ -137,7 +137,7 @@ class Sites:
         """The step of an instruction, which is the current one from there on."""
         site = self.of(instruction)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self.current = site
             step(sel, mask)
 
@@ -153,7 +153,7 @@ class Sites:
         """The terminator of an instruction, which is the current one from there on."""
         site = self.of(instruction)
 
-        def run(sel: Any, mask: Mask) -> int | None:
+        def run(sel: Select, mask: Mask) -> int | None:
             self.current = site
             return terminator(sel, mask)
 
@@ -218,7 +218,7 @@ class Synchronisation(Hooks):
             return step
         lane_ids = self.machine.lane_ids
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if mask is not None:
                 absent = self.born[sel] & ~mask & mask.any(axis=1, keepdims=True)
                 if absent.any():
@@ -312,7 +312,7 @@ class Synchronisation(Hooks):
         members, site = d.row(ins, ins.operands[-1], "u32"), self.sites.of(ins)
         lane_ids, everybody = self.machine.lane_ids, names_all(d, ins)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if everybody and mask is None:
                 step(sel, mask)
                 return
@@ -331,7 +331,7 @@ class Synchronisation(Hooks):
 
         return run
 
-    def _without(self, site: int, sel: Any, mask: Bools, named: U32) -> None:
+    def _without(self, site: int, sel: Select, mask: Bools, named: U32) -> None:
         """Lanes that a membermask names, and that went by; those that left need not come."""
         wanted = np.bitwise_or.reduce(np.where(mask, named, np.uint32(0)), axis=1, keepdims=True)
         by = self.passing[sel] | (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.access import get
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.tensor_map import CHUNK
 from fragir.ptx import tree
@@ -49,7 +49,7 @@ class TensorMaps(Hooks):
                     return self._uses(d, ins, d.place_of(ins, operand, "generic"), step)
         return step
 
-    def _lanes(self, place: MemoryOperand, sel: Any, mask: Mask) -> list[tuple[int, int]]:
+    def _lanes(self, place: MemoryOperand, sel: Select, mask: Mask) -> list[tuple[int, int]]:
         """(lane, address) of the lanes that take part."""
         lanes = get(self.machine.lane_ids, sel, mask).ravel()
         return list(zip(lanes.tolist(), place.at(sel, mask).ravel().tolist(), strict=True))
@@ -60,7 +60,7 @@ class TensorMaps(Hooks):
     def _changes(self, d: Decoder, ins: tree.Instruction, step: Step) -> Step:
         place, line = d.place(ins, 0, d.space(ins)), d.program.error("", ins.at).line or 0
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             self.time += 1
             for _, address in self._lanes(place, sel, mask):
@@ -70,7 +70,7 @@ class TensorMaps(Hooks):
         return run
 
     def _acquires(self, place: MemoryOperand, step: Step) -> Step:
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             for lane, address in self._lanes(place, sel, mask):
                 self.acquired[self._block(lane), address] = self.time
@@ -78,7 +78,7 @@ class TensorMaps(Hooks):
         return run
 
     def _uses(self, d: Decoder, ins: tree.Instruction, place: MemoryOperand, step: Step) -> Step:
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if self.changed:
                 for lane, address in self._lanes(place, sel, mask):
                     when, line = self.changed.get(address, (0, 0))
@@ -118,7 +118,7 @@ class RowEnds(Hooks):
         if not _stores(ins.opcode):
             return step
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self._current = ins
             step(sel, mask)
             self._current = None

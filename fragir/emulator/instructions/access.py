@@ -14,7 +14,7 @@ from fragir.emulator.instructions.straight_rows import (
     StraightDecoder,
     given,
 )
-from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, number_of, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, is_slice, number_of, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import LOAD, MOST, SPACES, STORE, RowOperand
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction, Operand
 
 
-def put(row: Row, sel: Any, mask: Mask, value: Any) -> None:
+def put(row: Row, sel: Select, mask: Mask, value: Any) -> None:
     """Write values of the active lanes: [warps, 32], or one per active lane where masked."""
     if mask is None:
         row[sel] = value
@@ -37,7 +37,7 @@ def put(row: Row, sel: Any, mask: Mask, value: Any) -> None:
         row[sel] = part
 
 
-def get(row: Row, sel: Any, mask: Mask) -> Any:
+def get(row: Row, sel: Select, mask: Mask) -> Any:
     """Values of the active lanes, in the shape that `put` takes."""
     return row[sel] if mask is None else row[sel][mask]
 
@@ -89,7 +89,7 @@ def load(d: Decoder, ins: Instruction) -> Step:
         only = targets[0]
         extend = only is not None and only.dtype.itemsize != width
 
-        def single(sel: Any, mask: Mask) -> None:
+        def single(sel: Select, mask: Mask) -> None:
             address = place.at(sel, mask)
             value = memory.load(space, address, sel, mask, width, 1)
             counted[space] += width * address.size
@@ -98,7 +98,7 @@ def load(d: Decoder, ins: Instruction) -> Step:
 
         return single
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         address = place.at(sel, mask)
         value = memory.load(space, address, sel, mask, width, count)
         counted[space] += width * count * address.size
@@ -138,7 +138,7 @@ def _load_known(targets: list[Row | None], values: Any, counted: Any) -> Step:
     ]
     size = values.nbytes
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if mask is None:
             lanes = LANES * number_of(sel)
             for row, value in pairs:
@@ -163,7 +163,7 @@ def save(d: Decoder, ins: Instruction) -> Step:
     memory, counted = machine.memory, machine.report.statistics.stored
     space = place.space
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         address = place.at(sel, mask)
         if count == 1:
             value = get(rows[0], sel, mask)
@@ -206,7 +206,7 @@ def _save_some(d: Decoder, place: MemoryOperand, rows: list[Any], width: int) ->
     machine = d.machine
     memory, counted = machine.memory, machine.report.statistics.stored
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         address = place.at(sel, mask)
         memory.spaces(place.space, address, sel, mask, width * len(rows))
         for index, row in enumerate(rows):
@@ -316,7 +316,7 @@ def line(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, f"{ins.mnemonic} takes an address and the constant {LINE}")
     place, memory = d.place(ins, 0, d.space(ins)), d.machine.memory
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         memory.spaces(place.space, place.at(sel, mask), sel, mask, LINE)
 
     return run
@@ -338,7 +338,7 @@ def create_policy(d: Decoder, ins: Instruction) -> Step:
         d.source(ins, 1, "b64")
     out = d.target(ins, 0, "u64")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if out is not None:
             store(out, sel, mask, 0)
 

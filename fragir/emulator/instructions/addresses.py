@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
 from fragir.emulator.instructions.call_frames import reserve
 from fragir.emulator.instructions.straight_rows import Encode, StraightDecoder, elements
-from fragir.emulator.machine.lanes import Mask, Step, store
+from fragir.emulator.machine.lanes import Mask, Select, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,
@@ -100,7 +100,7 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
 def _own_shared(d: Decoder, source: Any, out: Any) -> Step:
     machine = d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         address = source[sel]
         window = machine.special("shared_window")
         assert isinstance(window, np.ndarray)
@@ -147,7 +147,7 @@ def allocate(d: Decoder, ins: Instruction) -> Step:
     out, size = d.target(ins, 0, kind), d.source(ins, 1, kind)
     machine, mask_of = d.machine, np.uint64(max(align, 8) - 1)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         start = (machine.stack_top[sel] + mask_of) & ~mask_of
         top = start + size[sel].astype(np.uint64)
         reserve(machine, top, mask)
@@ -162,7 +162,7 @@ def save_stack(d: Decoder, ins: Instruction) -> Step:
     """stacksave: where the stack ends."""
     out, top = d.target(ins, 0, kind_of(ins.opcode)), d.machine.stack_top
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if out is not None:
             store(out, sel, mask, top[sel].astype(out.dtype))
 
@@ -173,7 +173,7 @@ def restore_stack(d: Decoder, ins: Instruction) -> Step:
     """stackrestore: gives back what alloca has taken since."""
     source, machine = d.source(ins, 0, kind_of(ins.opcode)), d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         top = source[sel].astype(np.uint64)
         reserve(machine, top, mask)
         store(machine.stack_top, sel, mask, top)

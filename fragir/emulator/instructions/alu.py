@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, is_slice, store
+from fragir.emulator.numbers.types import DType
 from fragir.emulator.values.arrays import Function as Function
 from fragir.emulator.values.arrays import of1 as of1
 from fragir.emulator.values.arrays import of2 as of2
@@ -34,13 +35,13 @@ def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row])
     same = target is out
     kind = out.dtype
 
-    def part(sel: Any, mask: Mask, value: Any) -> None:
+    def part(sel: Select, mask: Mask, value: Any) -> None:
         store(out, sel, mask, value if same else value.view(kind))
 
     if len(sources) == 1:
         (only,) = sources
 
-        def unary(sel: Any, mask: Mask) -> None:
+        def unary(sel: Select, mask: Mask) -> None:
             if mask is None:
                 target[sel] = function(only[sel])
             else:
@@ -50,7 +51,7 @@ def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row])
     if len(sources) == 2:
         first, second = sources
 
-        def binary(sel: Any, mask: Mask) -> None:
+        def binary(sel: Select, mask: Mask) -> None:
             if mask is None:
                 target[sel] = function(first[sel], second[sel])
             else:
@@ -58,7 +59,7 @@ def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row])
 
         return binary
 
-    def many(sel: Any, mask: Mask) -> None:
+    def many(sel: Select, mask: Mask) -> None:
         value = function(*[s[sel] for s in sources])
         if mask is None:
             target[sel] = value
@@ -68,7 +69,7 @@ def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row])
     return many
 
 
-def seen_as(row: Any, dtype: np.dtype[Any]) -> Row | None:
+def seen_as(row: Any, dtype: DType) -> Row | None:
     """The elements of a row as a type of its size, or of half of it: [warps, 64].
 
     None where its bits lie apart, or are no array.
@@ -84,7 +85,7 @@ def seen_as(row: Any, dtype: np.dtype[Any]) -> Row | None:
 
 
 def typed(
-    function: Function, out: Row | None, sources: Sequence[Row], dtype: Any, given: Any = None
+    function: Function, out: Row | None, sources: Sequence[Row], dtype: DType, given: Any = None
 ) -> Step | None:
     """As `elementwise`, of a function from arrays of a type to one of a type.
 
@@ -106,7 +107,7 @@ def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:
     if len(sources) == 1:
         (only,) = sources
 
-        def unary(sel: Any, mask: Mask) -> None:
+        def unary(sel: Select, mask: Mask) -> None:
             if mask is None and is_slice(sel):
                 function(only[sel], out=out[sel])
             else:
@@ -115,7 +116,7 @@ def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:
         return unary
     first, second = sources
 
-    def binary(sel: Any, mask: Mask) -> None:
+    def binary(sel: Select, mask: Mask) -> None:
         if mask is None and is_slice(sel):
             function(first[sel], second[sel], out=out[sel])
         else:
@@ -129,7 +130,7 @@ def copy(out: Row | None, source: Row) -> Step:
     if out is None:
         return nothing
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if mask is None:
             out[sel] = source[sel]
         else:
@@ -138,7 +139,7 @@ def copy(out: Row | None, source: Row) -> Step:
     return run
 
 
-def nothing(sel: Any, mask: Mask) -> None:
+def nothing(sel: Select, mask: Mask) -> None:
     """An instruction without effect here (a hint, a fence)."""
 
 
@@ -147,7 +148,7 @@ def sequence(steps: Sequence[Step]) -> Step:
     if len(steps) == 1:
         return steps[0]
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         for step in steps:
             step(sel, mask)
 

@@ -11,7 +11,7 @@ from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.barriers import mbarriers_at
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import where
 from fragir.emulator.program.entities import constant_or_none
@@ -58,7 +58,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     memory = machine.memory
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         to = shared_address(into.at(sel, mask))
         home = memory.shared_home[sel] if mask is None else memory.shared_home[sel][mask]
         to = memory.locate_shared(to, home, size)
@@ -114,7 +114,7 @@ def _arrive(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     raise_first = "noinc" not in ins.opcode
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         machine.engine.arrive_later(at, sel, mask, raise_first)
 

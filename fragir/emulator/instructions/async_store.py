@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.atomics import operand_rows, operator
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 from fragir.emulator.numbers.types import I64, kind_of, width_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COMPLETION = "mbarrier::complete_tx::bytes"
 
 
-def positions(machine: Machine, place: MemoryOperand, sel: Any, mask: Mask, size: int) -> I64:
+def positions(machine: Machine, place: MemoryOperand, sel: Select, mask: Mask, size: int) -> I64:
     """Byte positions in shared memory, flat; AccessFault where an address is elsewhere."""
     address = place.at(sel, mask)
     parts = machine.memory.spaces(place.space, address, sel, mask, size)
@@ -52,7 +52,7 @@ def store(d: Decoder, ins: Instruction) -> Step:
     into, barrier = d.place(ins, 0, d.space(ins)), d.place(ins, 2, d.space(ins))
     machine = d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = np.stack([get(r, sel, mask).ravel() for r in rows], axis=-1)
         data = np.ascontiguousarray(value).view(np.uint8)
         size = width * count
@@ -89,7 +89,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
             cell = memory.shared.view(width)[at // width : at // width + 1]
             cell[...] = function(cell, values[index : index + 1])
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         values = get(row, sel, mask).ravel().copy()
         _start(machine, into, barrier, sel, mask, width, "red.async", partial(act, values))
 
@@ -107,7 +107,7 @@ def _start(
     machine: Machine,
     into: MemoryOperand,
     barrier: MemoryOperand,
-    sel: Any,
+    sel: Select,
     mask: Mask,
     size: int,
     what: str,
@@ -154,7 +154,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     memory = machine.memory
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at, _ = filled(machine, place, size_row, sel, mask)
         if memory.poisoned and at.size:
             memory.check_poison(memory.shared, at, UNIT)
@@ -166,7 +166,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
 
 
 def filled(
-    machine: Machine, place: MemoryOperand, size_row: Any, sel: Any, mask: Mask
+    machine: Machine, place: MemoryOperand, size_row: Any, sel: Select, mask: Mask
 ) -> tuple[I64, npt.NDArray[np.int64]]:
     """(positions of all 8-byte cells of an st.bulk, the lane of each)."""
     address = place.at(sel, mask).ravel()

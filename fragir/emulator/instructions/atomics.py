@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.instructions.access import get, policy, put
 from fragir.emulator.instructions.alu import Decode, Function
-from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of
+from fragir.emulator.machine.lanes import Mask, Select, Step
+from fragir.emulator.numbers.types import UINT, Array, count_of, dtype_of, kind_of, where, width_of
 from fragir.emulator.values.arrays import operation
 from fragir.emulator.values.language import is_real, type_of
 from fragir.emulator.values.reals import flush
@@ -145,7 +144,7 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     size = width * parts * count
     shift = (width * parts).bit_length() - 1
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         address = place.at(sel, mask)
         places = memory.spaces(place.space, address, sel, mask, size)
         for arena, at, _ in places:
@@ -188,7 +187,7 @@ def act(
     operands: Sequence[Any],
     function: Callable[..., Any],
     machine: Any,
-) -> npt.NDArray[Any]:
+) -> Array:
     """Apply to memory in turns; the old values in the shape of `positions`."""
     flat = (positions >> shift).ravel()
     more = memory.shape[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fragir.emulator.machine.barriers import (
     unpack,
     update,
 )
-from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, is_slice, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import BLOCKED
@@ -65,7 +65,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
         vote = d.source(ins, d.count(ins) - 1, "pred")
     threads = machine.warps_per_block * LANES
 
-    def run(sel: Any, mask: Mask) -> int | None:
+    def run(sel: Select, mask: Mask) -> int | None:
         barriers = machine.barriers
         if (
             mask is None
@@ -106,7 +106,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
 
 
 def _cluster_terminator(machine: Machine, word: str, after: int) -> Terminator:
-    def run(sel: Any, mask: Mask) -> int | None:
+    def run(sel: Select, mask: Mask) -> int | None:
         shape = machine.key[sel].shape
         lanes = np.ones(shape, np.bool_) if mask is None else mask
         if word == "arrive":
@@ -138,10 +138,10 @@ def _dependent_grids(d: Decoder, ins: tree.Instruction) -> Step:
     if not machine.chained:
         return nothing
 
-    def release(sel: Any, mask: Mask) -> None:
+    def release(sel: Select, mask: Mask) -> None:
         machine.released = True
 
-    def wait(sel: Any, mask: Mask) -> None:
+    def wait(sel: Select, mask: Mask) -> None:
         machine.waited = True
 
     return wait if "wait" in ins.opcode else release
@@ -170,7 +170,7 @@ def _event(d: Decoder, ins: tree.Instruction) -> Step:
 # initialised, 63 parity of the phase.
 
 
-def mbarriers_at(machine: Machine, place: MemoryOperand, sel: Any, mask: Mask) -> I64:
+def mbarriers_at(machine: Machine, place: MemoryOperand, sel: Select, mask: Mask) -> I64:
     """Byte positions of mbarriers in the shared arena."""
     address = place.at(sel, mask)
     parts = machine.memory.spaces(place.space, address, sel, mask, 8)
@@ -197,7 +197,7 @@ def _space(d: Decoder, ins: tree.Instruction) -> str:
 def _init(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place, count = d.machine, d.place(ins, 0, _space(d, ins)), d.source(ins, 1, "u32")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         lanes = get(machine.lane_ids, sel, mask)
         _own(machine, at, lanes)
@@ -217,7 +217,7 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
 def _inval(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place = d.machine, d.place(ins, 0, _space(d, ins))
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         _own(machine, at, get(machine.lane_ids, sel, mask))
         tell_mbarrier(machine, "inval", at, get(machine.lane_ids, sel, mask))
@@ -239,7 +239,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     if d.count(ins) not in ((3,) if expects or stays else (2, 3)) or (remote and state is not None):
         raise d.error(ins, f"the operands of {ins.mnemonic} are not right")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         each, who = at.ravel(), get(machine.lane_ids, sel, mask).ravel()
         values = np.ones(each.shape, np.int64)
@@ -297,7 +297,7 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place, amount = d.machine, d.place(ins, 0, _space(d, ins)), d.source(ins, 1, "u32")
     sign = 1 if ins.opcode[1] == "expect_tx" else -1
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask).ravel()
         tell_mbarrier(machine, "expect", at, get(machine.lane_ids, sel, mask))
         values = get(amount, sel, mask).ravel()
@@ -317,7 +317,7 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
     by_parity = "parity" in ins.opcode
     wanted = d.source(ins, 2, "u32" if by_parity else "u64")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         words = machine.memory.shared.gather(at, 8, 1)
         if machine.cluster_size > 1:
@@ -351,7 +351,7 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
 def _pending(d: Decoder, ins: tree.Instruction) -> Step:
     state, out = d.source(ins, 1, "u64"), d.target(ins, 0, "u32")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if out is not None:
             store(out, sel, mask, (state[sel] & np.uint64(FIELD)).astype(np.uint32))
 

@@ -14,7 +14,7 @@ import numpy as np
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory, no_block
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
@@ -72,7 +72,7 @@ def bulk(d: Decoder, ins: Instruction) -> Step:
         return nothing  # a prefetch
     machine = d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         _run(machine, operands, function, width, sel, mask)
 
     return run
@@ -92,7 +92,7 @@ def _run(
     operands: dict[str, Any],
     function: Function | None,
     width: int,
-    sel: Any,
+    sel: Select,
     mask: Mask,
 ) -> None:
     memory, engine = machine.memory, machine.engine

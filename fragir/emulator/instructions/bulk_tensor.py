@@ -17,7 +17,7 @@ from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import REDUCTIONS, check_mask, named, shared_address, spread
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
 from fragir.emulator.machine.tensor_map import CHUNK, MapFields, read
 from fragir.emulator.machine.transfers import Region, RowOverrun, Transfer
@@ -64,7 +64,7 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
         return nothing
     machine = d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         _run(machine, form, sel, mask)
 
     return run
@@ -134,7 +134,7 @@ def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
     return fields
 
 
-def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
+def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
     memory = machine.memory
 
     def values(row: Any) -> Any:

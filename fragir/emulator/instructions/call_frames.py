@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.machine.lanes import Mask, Row, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT
@@ -22,8 +22,8 @@ from fragir.ptx import tree
 
 FRAME = 16  # what frames are aligned to
 
-Fetch = Callable[[Any, Mask], Any]
-Put = Callable[[Any, Mask, Any], None]
+Fetch = Callable[[Select, Mask], Any]
+Put = Callable[[Select, Mask, Any], None]
 
 
 @dataclass(slots=True)
@@ -32,14 +32,14 @@ class Handover:
 
     pairs: list[tuple[Fetch, Put]]
 
-    def fetch(self, sel: Any, mask: Mask) -> list[Any]:
+    def fetch(self, sel: Select, mask: Mask) -> list[Any]:
         return [f(sel, mask) for f, _ in self.pairs]
 
-    def put(self, sel: Any, mask: Mask, values: list[Any]) -> None:
+    def put(self, sel: Select, mask: Mask, values: list[Any]) -> None:
         for (_, put), value in zip(self.pairs, values, strict=True):
             put(sel, mask, value)
 
-    def run(self, sel: Any, mask: Mask) -> None:
+    def run(self, sel: Select, mask: Mask) -> None:
         self.put(sel, mask, self.fetch(sel, mask))
 
 
@@ -125,7 +125,7 @@ class Handovers:
         if not symbol.framed:
             return lambda sel, mask: home[sel] + offset
 
-        def framed(sel: Any, mask: Mask) -> Any:
+        def framed(sel: Select, mask: Mask) -> Any:
             frame = next_frame(machine.stack_top[sel]) if callee else machine.frame[sel]
             if callee:
                 reserve(machine, frame + np.uint64(offset + symbol.size), mask)
@@ -141,7 +141,7 @@ class Handovers:
         if isinstance(a, Symbol):
             base = self._base(a, callee)
 
-            def of_memory(sel: Any, mask: Mask) -> Any:
+            def of_memory(sel: Select, mask: Mask) -> Any:
                 at = base(sel, mask)[..., None] + np.arange(size)
                 return memory.local.bytes[np.minimum(at, memory.local.bytes.size - 1)]
 
@@ -149,7 +149,7 @@ class Handovers:
                 return of_memory
             width = max(size, 1)
 
-            def of_value(sel: Any, mask: Mask) -> Any:
+            def of_value(sel: Select, mask: Mask) -> Any:
                 return of_memory(sel, mask).view(UINT[width])[..., 0]
 
             return of_value
@@ -174,7 +174,7 @@ class Handovers:
                 raise self.program.error("this argument of a call is not supported", ins.at)
             row = self.machine.files[b.width][b.index]
 
-            def to_row(sel: Any, mask: Mask, value: Any) -> None:
+            def to_row(sel: Select, mask: Mask, value: Any) -> None:
                 store(row, sel, mask, value.astype(row.dtype))
 
             return to_row
@@ -182,7 +182,7 @@ class Handovers:
             raise self.program.error("this argument of a call is not supported", ins.at)
         base = self._base(b, callee)
 
-        def to_memory(sel: Any, mask: Mask, value: Any) -> None:
+        def to_memory(sel: Select, mask: Mask, value: Any) -> None:
             at = base(sel, mask)
             data = value if value.dtype == np.uint8 and value.ndim > at.ndim else None
             if data is None:

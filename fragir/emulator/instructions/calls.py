@@ -23,7 +23,7 @@ from fragir.emulator.instructions.call_frames import (
 )
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.externs import EXTERNS, Call, Extern
-from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT, distinct, where
 from fragir.emulator.program.entities import Register, Routine, Symbol
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST = 1000  # calls that can be nested
 #: Registers of one width of a function at one level: their key, file, places in it, and lanes.
 Frame: TypeAlias = tuple[tuple[str, int, int], Row, list[int], Row]
-Frames: TypeAlias = Callable[[Any, Mask], Iterator[Frame]]
+Frames: TypeAlias = Callable[[Select, Mask], Iterator[Frame]]
 
 
 class Calls(Handovers):
@@ -61,7 +61,7 @@ class Calls(Handovers):
         if extern is not None:
             step = self._extern(ins, extern)
 
-            def outside(sel: Any, mask: Mask) -> int:
+            def outside(sel: Select, mask: Mask) -> int:
                 step(sel, mask)
                 return at + 1
 
@@ -74,7 +74,7 @@ class Calls(Handovers):
                 raise self.program.error(text, name.at)
             only = routine
 
-            def direct(sel: Any, mask: Mask) -> int:
+            def direct(sel: Select, mask: Mask) -> int:
                 begin(sel, mask)
                 self._push(sel, mask, at + 1, only)
                 return only.start
@@ -83,7 +83,7 @@ class Calls(Handovers):
         row = self._number(ins, name)
         routines = list(self.program.routines.values())
 
-        def indirect(sel: Any, mask: Mask) -> None:
+        def indirect(sel: Select, mask: Mask) -> None:
             begin(sel, mask)
             number = row[sel]
             key = self.machine.key
@@ -115,7 +115,7 @@ class Calls(Handovers):
     def ret(self) -> Terminator:
         machine = self.machine
 
-        def run(sel: Any, mask: Mask) -> int | None:
+        def run(sel: Select, mask: Mask) -> int | None:
             depth = machine.depth[sel] - 1
             to = np.zeros(depth.shape, np.int32)
             for level in distinct(depth if mask is None else depth[mask]):
@@ -135,7 +135,7 @@ class Calls(Handovers):
 
         return run
 
-    def _push(self, sel: Any, mask: Mask, position: int, callee: Routine) -> None:
+    def _push(self, sel: Select, mask: Mask, position: int, callee: Routine) -> None:
         """Remember where the lanes come back, and give them the frame of the callee."""
         machine = self.machine
         depth = machine.depth[sel]
@@ -171,7 +171,7 @@ class Calls(Handovers):
         if routine is not None:
             move = self.moves(ins, arguments, routine.parameters, into=routine)
 
-            def direct(sel: Any, mask: Mask) -> None:
+            def direct(sel: Select, mask: Mask) -> None:
                 if keep is not None:
                     keep(sel, mask)
                 move.run(sel, mask)
@@ -182,7 +182,7 @@ class Calls(Handovers):
         row = self._number(ins, name)
         moves = self._all(ins, arguments, lambda r: r.parameters, passing=True)
 
-        def indirect(sel: Any, mask: Mask) -> None:
+        def indirect(sel: Select, mask: Mask) -> None:
             if keep is not None:
                 keep(sel, mask)
             for lanes, move in _split(row[sel], mask, moves):
@@ -200,7 +200,7 @@ class Calls(Handovers):
         if routine is not None:
             only = self.moves(ins, routine.returns, results, out_of=routine)
 
-            def direct(sel: Any, mask: Mask) -> None:
+            def direct(sel: Select, mask: Mask) -> None:
                 values = only.fetch(sel, mask)
                 if restore is not None:
                     restore(sel, mask)
@@ -210,7 +210,7 @@ class Calls(Handovers):
         row = self._number(ins, name)
         moves = self._all(ins, results, lambda r: r.returns, passing=False)
 
-        def indirect(sel: Any, mask: Mask) -> None:
+        def indirect(sel: Select, mask: Mask) -> None:
             number = row[sel].copy()
             if restore is not None:
                 number = self._kept_number(ins, name, sel, number)
@@ -267,7 +267,7 @@ class Calls(Handovers):
         """Of every level of recursion that stands there: its key, registers, and lanes."""
         rows, machine = self._rows(caller), self.machine
 
-        def frames(sel: Any, mask: Mask) -> Iterator[Frame]:
+        def frames(sel: Select, mask: Mask) -> Iterator[Frame]:
             for level, lanes in _levels(machine, sel, mask):
                 for width, indices in rows.items():
                     yield (caller.name, level, width), machine.files[width], indices, lanes
@@ -280,7 +280,7 @@ class Calls(Handovers):
             return None
         frames, machine = self._frames(caller), self.machine
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for key, file, indices, lanes in frames(sel, mask):
                 rows = file[indices]
                 kept = machine.kept.get(key)
@@ -296,7 +296,7 @@ class Calls(Handovers):
             return None
         frames, machine = self._frames(caller), self.machine
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for key, file, indices, lanes in frames(sel, mask):
                 kept = machine.kept[key]
                 for place, index in enumerate(indices):
@@ -304,7 +304,7 @@ class Calls(Handovers):
 
         return run
 
-    def _kept_number(self, ins: tree.Instruction, name: tree.Name, sel: Any, number: Any) -> Any:
+    def _kept_number(self, ins: tree.Instruction, name: tree.Name, sel: Select, number: Any) -> Any:
         """The function that a register named before the call; the callee may have changed it."""
         found = self.program.find(self.decoder.scope, name.text)
         caller = self.decoder.scope.function
@@ -336,7 +336,7 @@ class Calls(Handovers):
             put = self.put(ins, entity, extern.result, False)
         machine = self.machine
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             values = [f(sel, mask) for f in fetches]
             result = np.zeros(machine.key[sel].shape, UINT[extern.result])
             lanes = np.ones(result.shape, np.bool_) if mask is None else mask
@@ -370,7 +370,7 @@ class Calls(Handovers):
                 size = entity.size if isinstance(entity, Symbol) else max(entity.width // 8, 1)
                 puts.append(self.put(ins, entity, size, False))
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             shape = self.machine.key[sel].shape
             for put in puts:
                 put(sel, mask, np.zeros(shape, np.uint64))
@@ -388,7 +388,7 @@ def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any
     return result
 
 
-def _levels(machine: Machine, sel: Any, mask: Mask) -> list[tuple[int, Any]]:
+def _levels(machine: Machine, sel: Select, mask: Mask) -> list[tuple[int, Any]]:
     """(depth, lanes) of the calls that lanes are in."""
     depth = machine.depth[sel]
     levels = distinct(depth if mask is None else depth[mask])

@@ -14,7 +14,7 @@ from fragir.emulator.instructions.straight_rows import (
     given,
     only,
 )
-from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
+from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import SHUFFLE, SHUFFLES, VOTE, VOTES
 from fragir.emulator.numbers.types import distinct, where, word_of
@@ -30,13 +30,13 @@ _LANE = np.arange(LANES)
 _NONE = np.uint32(0)
 
 
-def needs(d: Decoder, ins: Instruction) -> Callable[[Any, Mask], Any] | None:
+def needs(d: Decoder, ins: Instruction) -> Callable[[Select, Mask], Any] | None:
     """The lanes that must be there, as bits per warp; None where all are needed."""
     if d.program.opcode(ins).together == "warp":
         return None
     row = d.row(ins, ins.operands[-1], "u32")
 
-    def members(sel: Any, mask: Mask) -> Any:
+    def members(sel: Select, mask: Mask) -> Any:
         value = row[sel]
         if mask is not None:
             value = np.where(mask, value, np.uint32(0))
@@ -60,7 +60,7 @@ def by_members(decode: Decode) -> Decode:
             return step
         row = d.row(ins, ins.operands[-1], "u32")
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             named = row[sel]
             present = named if mask is None else named[mask]
             values = distinct(present)
@@ -118,7 +118,7 @@ def shuffle(d: Decoder, ins: Instruction) -> Step:
     valid = None if second is None else d.target_of(ins, second, "pred")
     a, sources = d.source(ins, 1, "u32"), sources_of(d, ins)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = a[sel]
         source, inside = sources(sel)
         if source.ndim == 1:
@@ -138,7 +138,7 @@ def vote(d: Decoder, ins: Instruction) -> Step:
     out = d.target(ins, 0, "u32" if how == "ballot" else "pred")
     p = d.source(ins, 1, "pred")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = p[sel]
         yes = value if mask is None else value & mask
         no = ~value if mask is None else ~value & mask
@@ -165,7 +165,7 @@ def match(d: Decoder, ins: Instruction) -> Step:
     valid = None if second is None else d.target_of(ins, second, "pred")
     a = d.source(ins, 1, f"u{width}")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = a[sel]
         same = value[:, :, None] == value[:, None, :]
         if mask is not None:
@@ -210,7 +210,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
     assert isinstance(function, np.ufunc)
     ufunc = function
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = a[sel] if mask is None else np.where(mask, a[sel], start)
         result = ufunc.reduce(value, axis=1, dtype=a.dtype)
         if out is not None:
@@ -224,7 +224,7 @@ def _reduce_float(d: Decoder, ins: Instruction, how: str) -> Step:
     out, a = d.target(ins, 0, "u32"), d.source(ins, 1, "u32")
     magnitude = np.uint32(0x7FFFFFFF if "abs" in ins.opcode else 0xFFFFFFFF)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         value = a[sel] & magnitude
         if mask is not None:
             first = np.argmax(mask, axis=1)
@@ -241,7 +241,7 @@ def _reduce_float(d: Decoder, ins: Instruction, how: str) -> Step:
 def active_mask(d: Decoder, ins: Instruction) -> Step:
     out = d.target(ins, 0, "u32")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         bits: Any = np.uint32(0xFFFFFFFF)
         if mask is not None:
             bits = (mask * LANE_BITS).sum(axis=1, dtype=np.uint32)[:, None]
@@ -258,7 +258,7 @@ def elect(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, f"{ins.mnemonic} needs a predicate: %r|%p")
     chosen = d.target_of(ins, second, "pred")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         leader = np.zeros(1, np.int64) if mask is None else np.argmax(mask, axis=1)
         if out is not None:
             store(out, sel, mask, leader[:, None].astype(np.uint32))

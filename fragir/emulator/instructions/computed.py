@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fragir.emulator.instructions.alu import elementwise, nothing, seen_as, typed
 from fragir.emulator.instructions.straight_rows import (
@@ -11,7 +11,7 @@ from fragir.emulator.instructions.straight_rows import (
     elements,
     given,
 )
-from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import COMBINE, COMPARE
 from fragir.emulator.numbers.types import dtype_of, width_of
@@ -113,7 +113,7 @@ def _several(
         targets = [outs[name] for name in names]
     function = definition(what, names, immediates)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         found = function(*[row[sel] for row in rows])
         results = (found,) if len(names) == 1 else found
         if packed > 1:

@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.instructions.barriers import barrier_terminator
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.machine.lanes import Mask, Row, Step
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
@@ -25,7 +25,7 @@ from fragir.ptx import tree
 def guarded(step: Step, row: Row, negated: bool) -> Step:
     """Run a step for the lanes whose predicate holds."""
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         lanes = row[sel]
         if negated:
             lanes = ~lanes
@@ -70,7 +70,7 @@ class Control:
             return plain
         return self._guarded(at, plain, row, guard.negated)
 
-    def write(self, sel: Any, mask: Mask, value: Any) -> None:
+    def write(self, sel: Select, mask: Mask, value: Any) -> None:
         key = self.machine.key
         key[sel] = value if mask is None else np.where(mask, value, key[sel])
 
@@ -79,7 +79,7 @@ class Control:
         polling = at in self.polling
         scheduler = self.scheduler
 
-        def always(sel: Any, mask: Mask) -> int | None:
+        def always(sel: Select, mask: Mask) -> int | None:
             if backwards and scheduler.park(at, polling):
                 self.write(sel, mask, to | PARKED)
                 return None
@@ -89,7 +89,7 @@ class Control:
             return always
         after = at + 1
 
-        def run(sel: Any, mask: Mask) -> int | None:
+        def run(sel: Select, mask: Mask) -> int | None:
             taken = row[sel]
             if negated:
                 taken = ~taken
@@ -108,7 +108,7 @@ class Control:
     def _guarded(self, at: int, plain: Terminator, row: Row, negated: bool) -> Terminator:
         after = at + 1
 
-        def run(sel: Any, mask: Mask) -> int | None:
+        def run(sel: Select, mask: Mask) -> int | None:
             lanes = row[sel]
             if negated:
                 lanes = ~lanes
@@ -148,7 +148,7 @@ class Control:
     def _exit(self) -> Terminator:
         machine = self.machine
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self.write(sel, mask, EXITED)
             if mask is None:
                 machine.alive[sel] = False
@@ -163,7 +163,7 @@ class Control:
         machine = self.machine
         what = "the kernel trapped" if word == "trap" else "the kernel came to a breakpoint"
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             error = EmulationError(what)
             warps = np.arange(machine.warps)[sel]
             first = np.argwhere(machine.alive[sel] if mask is None else mask)[0]
@@ -176,7 +176,7 @@ class Control:
         places = np.array(targets(self.program, ins, self.program.code[at].scope), np.int32)
         index = self.decoder.source(ins, 0, "u32")
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             which = index[sel]
             inside = which < len(places)
             if not (inside.all() if mask is None else inside[mask].all()):

@@ -18,7 +18,7 @@ from fragir.emulator.instructions.straight_rows import (
     elements,
     only,
 )
-from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.quick import brain_of_single, canonical_half
 from fragir.emulator.numbers.rounding import (
@@ -367,7 +367,7 @@ def _pack(d: Decoder, ins: tree.Instruction, vector: tree.Vector, kind: str) -> 
     whole = UINT[width_of(kind) // 8]
     overlaps = any(np.may_share_memory(r, out) for r in rows)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         if mask is None and not overlaps:
             for index, row in enumerate(rows):
                 pieces[sel, index::count] = row[sel]
@@ -386,7 +386,7 @@ def _unpack(d: Decoder, ins: tree.Instruction, vector: tree.Vector, kind: str) -
     count = len(outs)
     unit = UINT[width // 8]
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         pieces = np.ascontiguousarray(whole[sel]).view(unit)
         if np.may_share_memory(pieces, whole):
             pieces = pieces.copy()

@@ -15,7 +15,7 @@ import numpy as np
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode, elementwise, of1, sequence
 from fragir.emulator.instructions.async_store import positions
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 
@@ -38,7 +38,7 @@ def _try(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     memory = machine.memory
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         at = positions(machine, into, sel, mask, SIZE)
         signals = positions(machine, barrier, sel, mask, 8)
         lanes = get(machine.lane_ids, sel, mask).ravel()

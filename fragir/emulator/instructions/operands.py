@@ -12,7 +12,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.rounding import encode, quantize
-from fragir.emulator.numbers.types import FORMATS, UINT, dtype_of, layout_of, width_of
+from fragir.emulator.numbers.types import FORMATS, UINT, DType, dtype_of, layout_of, width_of
 from fragir.emulator.program.dataflow import plain, registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
@@ -33,21 +33,21 @@ class Negated:
         self.row = row
         self.shape = row.shape
 
-    def __getitem__(self, sel: Any) -> Any:
+    def __getitem__(self, sel: Select) -> Any:
         return ~self.row[sel]
 
 
 class Framed:
     """The address of a variable of a recursive function: where the frame of the call is."""
 
-    def __init__(self, frame: Row, offset: int, dtype: Any) -> None:
+    def __init__(self, frame: Row, offset: int, dtype: DType) -> None:
         self.frame, self.offset, self.dtype = frame, offset, np.dtype(dtype)
         self.shape = frame.shape
 
-    def view(self, dtype: Any) -> Framed:
+    def view(self, dtype: DType) -> Framed:
         return Framed(self.frame, self.offset, dtype)
 
-    def __getitem__(self, sel: Any) -> Any:
+    def __getitem__(self, sel: Select) -> Any:
         return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
 
 
@@ -59,10 +59,10 @@ class Moved:
         self.dtype = row.dtype
         self.shape: tuple[int, ...] = getattr(row, "shape", ())  # a clock has none
 
-    def view(self, dtype: Any) -> Moved:
+    def view(self, dtype: DType) -> Moved:
         return Moved(self.row.view(dtype), self.amount)
 
-    def __getitem__(self, sel: Any) -> Any:
+    def __getitem__(self, sel: Select) -> Any:
         value = self.row[sel]
         whole = np.dtype(f"u{value.dtype.itemsize}")
         return (value.view(whole) + whole.type(self.amount)).view(value.dtype)
@@ -76,7 +76,7 @@ class Widened:
     def __init__(self, row: Row) -> None:
         self.row, self.shape = row, row.shape
 
-    def __getitem__(self, sel: Any) -> Any:
+    def __getitem__(self, sel: Select) -> Any:
         return self.row[sel].astype(np.uint64)
 
 

@@ -19,7 +19,7 @@ from fragir.emulator.instructions.register_rows import (
     outputs,
     whole_warps,
 )
-from fragir.emulator.machine.lanes import Mask, Step, number_of
+from fragir.emulator.machine.lanes import Mask, Select, Step, number_of
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows, MmaCore, mma_core
@@ -109,7 +109,7 @@ class Products:
             self.plain = numpy_core(self.op, **places)
         self.chosen = True
 
-    def run(self, sel: Any, mask: Mask) -> None:
+    def run(self, sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         if not self.chosen:
             self.choose()
@@ -129,7 +129,7 @@ class Products:
         self.core(sel, jobs, arrays, **words)
         self.write(sel, arrays["d"])
 
-    def _by_numpy(self, sel: Any, jobs: int, words: dict[str, Any]) -> None:
+    def _by_numpy(self, sel: Select, jobs: int, words: dict[str, Any]) -> None:
         if self.plain is not None:
             self.plain(sel, jobs)
             return

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.lanes import Mask, is_slice
+from fragir.emulator.machine.lanes import Mask, Select, is_slice
+from fragir.emulator.numbers.types import Array
 from fragir.emulator.program.entities import Register
 from fragir.emulator.tensor_cores import (
     TensorOp,
@@ -31,7 +32,7 @@ def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
         raise
 
 
-def whole_warps(sel: Any, mask: Mask) -> Any:
+def whole_warps(sel: Select, mask: Mask) -> Any:
     """The warps of which any lane takes part: these instructions are for warps, not lanes."""
     if mask is None:
         return sel
@@ -47,7 +48,7 @@ class RegisterRows:
     """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
 
     def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
-        self.file: npt.NDArray[Any] = d.machine.files[width]
+        self.file: Array = d.machine.files[width]
         self.rows: list[list[Any]] | None = None
         numbers: list[list[int]] = []
         kind = f"u{width}"
@@ -75,7 +76,7 @@ class RegisterRows:
         flat = self.index.T.ravel()
         self.run = self.rows is None and bool((np.diff(flat) == 1).all()) and len(ins) == 1
 
-    def read(self, sel: Any) -> Any:
+    def read(self, sel: Select) -> Any:
         """[count, n * warps, 32]"""
         if self.rows is not None:
             parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
@@ -89,7 +90,7 @@ class RegisterRows:
             stacked = self.file[self.index[:, :, None], sel]
         return stacked.reshape(stacked.shape[0], -1, 32)
 
-    def write(self, sel: Any, value: Any) -> None:
+    def write(self, sel: Select, value: Any) -> None:
         count, n = self.index.shape
         parts = value.reshape(count, n, -1, 32)
         if is_slice(sel):
@@ -117,7 +118,7 @@ def outputs(
         [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
     ]
 
-    def write(sel: Any, value: Any) -> None:
+    def write(sel: Select, value: Any) -> None:
         parts = value.reshape(value.shape[0], len(rows), -1, 32)
         for n, vector in enumerate(rows):
             for i, row in enumerate(vector):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.instructions.operands import Decoder, Negated
 from fragir.emulator.machine.lanes import LANES
@@ -19,7 +18,7 @@ from fragir.emulator.native.straight import (
     address_of,
     row_operand,
 )
-from fragir.emulator.numbers.types import dtype_of, width_of
+from fragir.emulator.numbers.types import Array, dtype_of, width_of
 from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
 
@@ -70,7 +69,7 @@ class StraightDecoder(Decoder):
         found = self._read.get(id(cast("object", row)))
         if found is not None and not inverted:
             return found[1]
-        array = cast("npt.NDArray[Any]", row)
+        array = cast("Array", row)
         operand = row_operand(array, self.machine.warps, inverted)
         if not inverted and not any(array.strides):
             self._read[id(array)] = array, operand

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import shared_address
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault, Arena
 from fragir.emulator.machine.tensor_map import ELEMENTS, SIZE, MapFields
 
@@ -68,7 +68,7 @@ def change(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, f"{ins.mnemonic} takes {count} operands, the new value as .{wanted}")
     row, machine = d.source(ins, count - 1, kind), d.machine
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         values = get(row, sel, mask).ravel()
         for index, (arena, at, address) in enumerate(_maps(machine, place, sel, mask)):
             data = arena.bytes[at : at + SIZE].tobytes()
@@ -104,7 +104,7 @@ def _packed(fields: MapFields, address: int, index: int) -> bytes:
 
 
 def _maps(
-    machine: Machine, place: MemoryOperand, sel: Any, mask: Mask
+    machine: Machine, place: MemoryOperand, sel: Select, mask: Mask
 ) -> list[tuple[Arena, int, int]]:
     """(arena, position, address) of the map of every active lane."""
     address = place.at(sel, mask)
@@ -133,7 +133,7 @@ def _copy(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     memory = machine.memory
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         to = into.at(sel, mask).ravel()
         out_of = shared_address(source.at(sel, mask)).ravel()
         homes = get(memory.shared_home, sel, mask).ravel()

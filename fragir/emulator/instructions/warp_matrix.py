@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import RegisterRows, operation, outputs, whole_warps
-from fragir.emulator.machine.lanes import Mask, Step, is_slice, number_of
+from fragir.emulator.machine.lanes import Mask, Select, Step, is_slice, number_of
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.native.library import quick
 from fragir.emulator.numbers.types import where
@@ -83,7 +83,7 @@ class CompiledMatrices:
         )
         self.at = ctypes.byref(self.job)
 
-    def __call__(self, sel: Any) -> bool:
+    def __call__(self, sel: Select) -> bool:
         """For the selected warps. False: some address is no good; then nothing has been done."""
         self.job.poison = self.poison if self.memory.poisoned else None
         if is_slice(sel):
@@ -111,7 +111,7 @@ def compiled_matrices(
 # -- matrices in shared memory ---------------------------------------------------------------------
 
 
-def row_positions(d: Decoder, place: MemoryOperand, sel: Any, rows: int) -> Any:
+def row_positions(d: Decoder, place: MemoryOperand, sel: Select, rows: int) -> Any:
     """Byte positions in the shared arena of the addresses of lanes 0..rows-1: [warps, rows]."""
     memory = d.machine.memory
     address = place.at(sel, None)[:, :rows]
@@ -149,7 +149,7 @@ def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
     compiled = compiled_matrices(d.machine, op, place, plain)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         if compiled is not None and compiled(sel):
             counted["shared"] += 16 * op.rows * number_of(sel)
@@ -170,7 +170,7 @@ def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     machine = d.machine
     compiled = compiled_matrices(machine, op, place, registers)
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         if compiled is not None and compiled(sel):
             machine.report.statistics.stored["shared"] += 16 * op.rows * number_of(sel)
@@ -189,7 +189,7 @@ def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     assert isinstance(op, Movmatrix)
     source, out = d.source(ins, 1, "u32"), d.target(ins, 0, "u32")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         if out is not None:
             out[sel] = op.execute(source[sel][None])[0]
@@ -210,14 +210,14 @@ def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, MemoryOp
         raise d.error(ins, f"{ins.mnemonic} takes 2 or 3 operands, not {d.count(ins)}")
     stride = d.source(ins, 2, "u32") if d.count(ins) == 3 else None
 
-    def addresses(sel: Any) -> Any:
+    def addresses(sel: Select) -> Any:
         base = place.at(sel, None)
         return op.addresses(base, np.array(op.stride) if stride is None else stride[sel])
 
     return op, place, addresses
 
 
-def _faulty(sel: Any, fault: AccessFault) -> None:
+def _faulty(sel: Select, fault: AccessFault) -> None:
     """All lanes of these warps made the access."""
     fault.mask = None  # pyright: ignore[reportAttributeAccessIssue]
     fault.sel = sel  # pyright: ignore[reportAttributeAccessIssue]
@@ -230,7 +230,7 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
     machine = d.machine
     memory, statistics = machine.memory, machine.report.statistics
 
-    def run_load(sel: Any, mask: Mask) -> None:
+    def run_load(sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         where_ = addresses(sel)
         try:
@@ -241,7 +241,7 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
         statistics.loaded[space] += op.unit * where_.size
         write(sel, op.join(np.stack(values)))
 
-    def run_store(sel: Any, mask: Mask) -> None:
+    def run_store(sel: Select, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         where_ = addresses(sel)
         try:

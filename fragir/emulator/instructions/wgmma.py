@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import operation, whole_warps
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
@@ -98,7 +98,7 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
     a = None if a_rows is not None else d.source(ins, 1, "u64")
     b = d.source(ins, 2, "u64")
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         warps = np.arange(machine.warps)[whole_warps(sel, mask)]
         first = warps[::WARPGROUP]
         if not np.array_equal(expand(first), warps) or (first % WARPGROUP).any():

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.lanes import Mask
-from fragir.emulator.numbers.types import I64, UINT, Bools, every
+from fragir.emulator.machine.lanes import Mask, Select
+from fragir.emulator.numbers.types import I64, UINT, Array, Bools, every
 
 # -- footprints ------------------------------------------------------------------------------------
 # Which bytes of global memory a part of a launch has read and written.
@@ -113,9 +113,9 @@ class Arena:
         except MemoryError:
             self.bytes, self.shared = np.zeros(size, np.uint8), False
         self.footprint: Footprint | None = None
-        self._views: dict[tuple[int, int], npt.NDArray[Any]] = {}
+        self._views: dict[tuple[int, int], Array] = {}
 
-    def view(self, width: int, count: int = 1) -> npt.NDArray[Any]:
+    def view(self, width: int, count: int = 1) -> Array:
         """The bytes as elements of `width` bytes; rows of `count` where count > 1."""
         key = (width, count)
         found = self._views.get(key)
@@ -127,7 +127,7 @@ class Arena:
             self._views[key] = found = found if count == 1 else found.reshape(-1, count)
         return found
 
-    def gather(self, at: I64, width: int, count: int) -> npt.NDArray[Any]:
+    def gather(self, at: I64, width: int, count: int) -> Array:
         """Elements at aligned byte positions; a trailing axis of `count` where count > 1."""
         index = at >> ((width * count).bit_length() - 1)
         if self.footprint is not None:
@@ -158,7 +158,7 @@ class LocatedBefore(Protocol):
     """The access of the instruction that runs, as a check has located it. `found` is what
     `DeviceMemory.spaces` gives for the same lanes and bytes; None where nobody has asked yet."""
 
-    sel: Any
+    sel: Select
     mask: Mask
     size: int
     found: Spaces | None

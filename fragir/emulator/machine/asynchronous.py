@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.machine.barriers import phase_of, update
-from fragir.emulator.machine.lanes import LANES, Mask, is_slice
+from fragir.emulator.machine.lanes import LANES, Mask, Select, is_slice
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
@@ -67,7 +67,7 @@ class AsyncEngine:
 
     # -- cp.async --------------------------------------------------------------------------------
 
-    def issue(self, source: I64, into: I64, size: int, given: Any, sel: Any, mask: Mask) -> None:
+    def issue(self, source: I64, into: I64, size: int, given: Any, sel: Select, mask: Mask) -> None:
         """Start a copy of the active lanes (arrays compressed where there is a mask)."""
         memory = self.machine.memory
         if memory.poisoned:
@@ -98,10 +98,10 @@ class AsyncEngine:
         memory.poisoned -= 1
         self._move(copy)
 
-    def commit(self, sel: Any, mask: Mask) -> None:
+    def commit(self, sel: Select, mask: Mask) -> None:
         self.committed[sel] += 1 if mask is None else mask
 
-    def wait(self, sel: Any, mask: Mask, newest: int | None) -> None:
+    def wait(self, sel: Select, mask: Mask, newest: int | None) -> None:
         """Retire all but the `newest` committed groups of the lanes; None: everything issued."""
         if not self.copies:
             return
@@ -139,7 +139,7 @@ class AsyncEngine:
         self._retire(copy)
         return True
 
-    def arrive_later(self, at: I64, sel: Any, mask: Mask, raise_first: bool) -> None:
+    def arrive_later(self, at: I64, sel: Select, mask: Mask, raise_first: bool) -> None:
         """cp.async.mbarrier.arrive: once the copies issued so far by these lanes are complete."""
         lanes = self.machine.lane_ids[sel] if mask is None else self.machine.lane_ids[sel][mask]
         if raise_first:
@@ -185,10 +185,10 @@ class AsyncEngine:
             update(self.machine, transfer.signal, 0, -transfer.size)
         self.machine.progress = True
 
-    def bulk_commit(self, sel: Any, mask: Mask) -> None:
+    def bulk_commit(self, sel: Select, mask: Mask) -> None:
         self.bulk_committed[sel] += 1 if mask is None else mask
 
-    def bulk_wait(self, sel: Any, mask: Mask, newest: int) -> None:
+    def bulk_wait(self, sel: Select, mask: Mask, newest: int) -> None:
         if not self.transfers:
             return
         limits = np.full(self.committed.shape, -1, np.int32)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.machine.lanes import LANES, Row
+from fragir.emulator.machine.lanes import LANES, Row, Select
 from fragir.emulator.machine.state import BLOCKED, PARKED, State
 from fragir.emulator.numbers.types import I64, Bools, distinct
 from fragir.emulator.report import EmulationError
@@ -154,7 +154,7 @@ class BlockBarriers:
         return lanes.reshape(self.machine.blocks, -1)
 
     def arrive(
-        self, sel: Any, lanes: Bools, number: int, count: int | None, wait: bool, site: int
+        self, sel: Select, lanes: Bools, number: int, count: int | None, wait: bool, site: int
     ) -> None:
         """`lanes` of the warps `sel` come to barrier `number`, from the position `site`; they block
         where `wait`."""
@@ -262,14 +262,14 @@ class BlockBarriers:
     def _clusters(self, lanes: Any) -> Any:
         return lanes.reshape(len(self.cluster_phase), -1)
 
-    def cluster_arrive(self, sel: Any, lanes: Bools) -> None:
+    def cluster_arrive(self, sel: Select, lanes: Bools) -> None:
         self.cluster_arrivals[sel] += lanes
         self.machine.progress = True
         if self.machine.hooks:
             tell(self.machine, "arrive", "cluster", 0, flat(self.machine, sel, lanes))
         self.check_cluster()
 
-    def cluster_wait(self, sel: Any, lanes: Bools) -> Bools:
+    def cluster_wait(self, sel: Select, lanes: Bools) -> Bools:
         """The lanes that may go on at once; the others wait."""
         if self.machine.hooks and lanes.any():
             tell(self.machine, "wait", "cluster", 0, flat(self.machine, sel, lanes))
@@ -337,7 +337,7 @@ class BlockBarriers:
         )
 
 
-def flat(machine: State, sel: Any, lanes: Bools | None) -> I64:
+def flat(machine: State, sel: Select, lanes: Bools | None) -> I64:
     """The flat numbers of lanes of the warps `sel`; None: all of them."""
     ids = machine.lane_ids[sel]
     return ids.ravel() if lanes is None else ids[lanes]

@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy.typing as npt
-
 from fragir.emulator.machine.arena import AccessPattern, Spaces
-from fragir.emulator.machine.lanes import LANES, Mask
+from fragir.emulator.machine.lanes import LANES, Mask, Select
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.transfers import Copy, Issue, Transfer
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Array, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.memory import Arena
@@ -50,10 +48,10 @@ class Access:
     kind: AccessKind
     instruction: Instruction
     space: str
-    address: npt.NDArray[Any]
+    address: Array
     size: int
     lanes: I64
-    sel: Any
+    sel: Select
     mask: Mask
     memory: DeviceMemory
     _parts: list[tuple[Arena, I64, I64]] | None = None
@@ -84,7 +82,7 @@ class Access:
         return [(arena, at, lanes if which is None else lanes[which]) for arena, at, which in found]
 
 
-def _shape(sel: Any, mask: Mask, lanes: I64) -> tuple[int, ...]:
+def _shape(sel: Select, mask: Mask, lanes: I64) -> tuple[int, ...]:
     return lanes.shape if mask is not None else (lanes.size // LANES, LANES)
 
 

@@ -8,32 +8,35 @@ the lanes among them that take part (`mask`, None where all do).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.types import U32, Bools
+from fragir.emulator.numbers.types import U32, Array, Bools
 
-Row: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+Row: TypeAlias = Array
 Select: TypeAlias = slice | npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_] | None
-Step: TypeAlias = Callable[[Any, Mask], None]
+Step: TypeAlias = Callable[[Select, Mask], None]
 LANES = 32
 LANE_BITS: U32 = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
 
-def is_slice(sel: Any) -> bool:
+def is_slice(sel: Select) -> TypeIs[slice]:
     """Whether the selected warps are neighbours (rows are then views, not copies)."""
     return type(sel) is slice
 
 
-def number_of(sel: Any) -> int:
+def number_of(sel: Select) -> int:
     """How many warps a selection has."""
     return sel.stop - sel.start if is_slice(sel) else len(sel)
 
 
-def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
+def store(row: Row, sel: Select, mask: Mask, value: npt.ArrayLike) -> None:
     """Write `value` into the selected lanes of a row."""
     if mask is None:
         row[sel] = value
@@ -43,7 +46,7 @@ def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
         row[sel] = np.where(mask, value, row[sel])
 
 
-def active(sel: Any, mask: Mask, warps: int) -> Bools:
+def active(sel: Select, mask: Mask, warps: int) -> Bools:
     """The mask written out: [selected warps, 32]."""
     if mask is not None:
         return mask

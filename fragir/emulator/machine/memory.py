@@ -15,14 +15,13 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Arena, KnownPatterns, LocatedBefore, Spaces
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
-from fragir.emulator.numbers.types import I64, U64, UINT, every
+from fragir.emulator.numbers.types import I64, U64, UINT, Array, every
 
 # -- outside ---------------------------------------------------------------------------------------
 # What is said of accesses to shared memory that is not there.
@@ -222,7 +221,7 @@ class DeviceMemory:
 
     # -- address translation -------------------------------------------------------------------
 
-    def locate_global(self, address: npt.NDArray[Any], size: int) -> I64:
+    def locate_global(self, address: Array, size: int) -> I64:
         """Byte positions in the global arena of accesses of `size` bytes."""
         offset = address - _BASE
         at = offset.view(np.int64)
@@ -252,7 +251,7 @@ class DeviceMemory:
         end = self._ends[bisect_right(self._starts, at) - 1]
         return self.globals.bytes[at : min(end, at + most)].tobytes()
 
-    def _refuse_global(self, address: npt.NDArray[Any], at: I64, size: int) -> None:
+    def _refuse_global(self, address: Array, at: I64, size: int) -> None:
         starts = np.array(self._starts or [0], np.int64)
         ends = np.array(self._ends or [0], np.int64)
         which = np.searchsorted(starts, at, side="right") - 1
@@ -284,7 +283,7 @@ class DeviceMemory:
             return f"{size} bytes, {near.start - at} bytes before {near.name}"
         return f"{size} bytes at offset {at - near.start} of {near.name}, which has {near.size}"
 
-    def _check_alignment(self, address: npt.NDArray[Any], size: int) -> None:
+    def _check_alignment(self, address: Array, size: int) -> None:
         if size == 1:
             return
         rest = _REST.get(size)
@@ -295,7 +294,7 @@ class DeviceMemory:
             reason = f"an access of {size} bytes needs an address that is a multiple of {size}"
             raise AccessFault(reason, int(address.flat[index]), index, "misaligned")
 
-    def locate_shared(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
+    def locate_shared(self, address: Array, home: I64, size: int) -> I64:
         """Byte positions in the shared arena; `address` as the kernel sees it."""
         at = address.astype(np.int64)
         if self.cluster > 1:
@@ -319,7 +318,7 @@ class DeviceMemory:
         reason = outside_shared(where, size, self.shared_size, self.cluster)
         raise AccessFault(reason, where, index, "out-of-bounds")
 
-    def locate_local(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
+    def locate_local(self, address: Array, home: I64, size: int) -> I64:
         at = address.astype(np.int64)
         if at.size and (int(at.max()) + size > self.local_size or int(at.min()) < 0):
             bad = (at + size > self.local_size) | (at < 0)
@@ -330,9 +329,7 @@ class DeviceMemory:
         self._check_alignment(address, size)
         return at + home
 
-    def spaces(
-        self, space: str, address: npt.NDArray[Any], sel: Select, mask: Mask, size: int
-    ) -> Spaces:
+    def spaces(self, space: str, address: Array, sel: Select, mask: Mask, size: int) -> Spaces:
         """Where lanes' accesses of `size` bytes go: (arena, byte positions, which lanes).
 
         `address` holds the active lanes only (compressed where there is a mask). "Which lanes"
@@ -412,7 +409,7 @@ class DeviceMemory:
 
     def load(
         self, space: str, address: Row, sel: Select, mask: Mask, width: int, count: int
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         """Load per lane; `address` as `spaces` wants it. A trailing axis where count > 1."""
         parts = self.spaces(space, address, sel, mask, width * count)
         arena, at, which = parts[0]
@@ -434,7 +431,7 @@ class DeviceMemory:
         mask: Mask,
         width: int,
         count: int,
-        value: npt.NDArray[Any],
+        value: Array,
     ) -> None:
         """Store per lane, the highest lane last where several write one place."""
         for arena, at, which in self.spaces(space, address, sel, mask, width * count):

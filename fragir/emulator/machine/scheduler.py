@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, number_of
+from fragir.emulator.machine.lanes import LANE_BITS, Mask, Select, Step, number_of
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
@@ -27,7 +27,7 @@ from fragir.emulator.machine.straight import (
 )
 from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks, StraightMaker
 from fragir.emulator.machine.watch import Divide, Watch
-from fragir.emulator.numbers.types import I64, distinct
+from fragir.emulator.numbers.types import I64, Bools, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -219,7 +219,7 @@ class Scheduler:
             self.blocks[start] = found
         return found
 
-    def _execute(self, at: int, sel: Any, mask: Mask, others: int) -> None:
+    def _execute(self, at: int, sel: Select, mask: Mask, others: int) -> None:
         """Run a group of lanes until others stand lower, or it splits, waits or parks."""
         position, watch = at, self.watch
         block = self.block(at)
@@ -294,7 +294,7 @@ class Scheduler:
         self.straight.prepare(block)
 
     def _go_straight(
-        self, run: StraightRun, sel: Any, mask: Mask, others: int
+        self, run: StraightRun, sel: Select, mask: Mask, others: int
     ) -> tuple[BasicBlock, int]:
         """Run a block and those behind it, as `StraightBlocks.go` does: where it stopped."""
         assert self.straight is not None
@@ -315,7 +315,7 @@ class Scheduler:
             return run.stopped
         return position
 
-    def _run_split(self, block: BasicBlock, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+    def _run_split(self, block: BasicBlock, sel: Select, mask: Mask) -> tuple[Select, Mask] | None:
         """A block with collective instructions for incomplete warps."""
         for at, step in block.pairs:
             self._at = at
@@ -333,7 +333,7 @@ class Scheduler:
         self._at = block.end
         return sel, mask
 
-    def _gather(self, at: int, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+    def _gather(self, at: int, sel: Select, mask: Bools) -> tuple[Select, Mask] | None:
         """Hold the warps whose named lanes have not all come to the collective at `at`."""
         machine = self.machine
         needs = self.code.collectives[at]
@@ -358,7 +358,7 @@ class Scheduler:
         part = mask[~incomplete]
         return contiguous(warps[~incomplete]), None if part.all() else part
 
-    def _gather_warpgroups(self, at: int, sel: Any, mask: Mask) -> tuple[Any, Mask] | None:
+    def _gather_warpgroups(self, at: int, sel: Select, mask: Mask) -> tuple[Select, Mask] | None:
         """Hold the warps whose warpgroup is not complete at the wgmma at `at`."""
         machine = self.machine
         warps = np.arange(machine.warps)[sel]
@@ -381,7 +381,7 @@ class Scheduler:
         part = None if mask is None or mask[complete].all() else mask[complete]
         return contiguous(warps[complete]), part
 
-    def _divided(self, at: int, sel: Any, mask: Mask) -> bool:
+    def _divided(self, at: int, sel: Select, mask: Mask) -> bool:
         """Whether warps have left for another process: then it is to be seen anew who runs."""
         if self.divide is None or not self.divide.due():
             return False
@@ -391,12 +391,12 @@ class Scheduler:
         self.divide.divide()
         return True
 
-    def _stand(self, at: int, sel: Any, mask: Mask) -> None:
+    def _stand(self, at: int, sel: Select, mask: Mask) -> None:
         """Note in the keys where the lanes stand that run."""
         key = self.machine.key
         key[sel] = at if mask is None else np.where(mask, at, key[sel])
 
-    def _look(self, at: int, sel: Any, mask: Mask) -> None:
+    def _look(self, at: int, sel: Select, mask: Mask) -> None:
         """Say how far the run is; stop it where it has reached its limit."""
         reason = self.watch.look(lambda: self._line(at))
         if reason is None:
@@ -464,7 +464,7 @@ class Scheduler:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def _fault(self, fault: AccessFault, position: int, sel: Any, mask: Mask) -> EmulationError:
+    def _fault(self, fault: AccessFault, position: int, sel: Select, mask: Mask) -> EmulationError:
         used = getattr(fault, "mask", mask)
         if hasattr(fault, "sel"):
             sel = getattr(fault, "sel")
@@ -488,7 +488,7 @@ class Scheduler:
         error.address = fault.address
         return error
 
-    def _placed(self, error: FragirError, position: int, sel: Any) -> EmulationError:
+    def _placed(self, error: FragirError, position: int, sel: Select) -> EmulationError:
         ins = self.program.code[position].ins
         warp, lane = getattr(error, "warp", None), getattr(error, "lane", None)
         if warp is None:
@@ -502,7 +502,7 @@ class Scheduler:
         placed.lane, placed.address = lane, getattr(error, "address", None)
         return placed
 
-    def _write_trace(self, at: int, block: BasicBlock, sel: Any, mask: Mask) -> None:
+    def _write_trace(self, at: int, block: BasicBlock, sel: Select, mask: Mask) -> None:
         assert self.trace is not None
         lanes = 32 * number_of(sel) if mask is None else int(mask.sum())
         warps = np.arange(self.machine.warps)[sel]

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.events import Observer
-from fragir.emulator.machine.lanes import LANES, Row
+from fragir.emulator.machine.lanes import LANES, Row, Select
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, Buffer, DeviceMemory
-from fragir.emulator.numbers.types import I32, I64, UINT, Bools
+from fragir.emulator.numbers.types import I32, I64, UINT, Array, Bools
 from fragir.emulator.report import Asynchrony, Report
 
 # -- past grids ------------------------------------------------------------------------------------
@@ -72,14 +72,14 @@ class Clock:
     By reads and not by the host's time: the same launch sees the same times.
     """
 
-    def __init__(self, reads: Iterator[int], dtype: Any, shift: int = 0) -> None:
+    def __init__(self, reads: Iterator[int], dtype: npt.DTypeLike, shift: int = 0) -> None:
         self.reads, self.dtype, self.shift = reads, np.dtype(dtype), shift
 
-    def view(self, dtype: Any) -> Clock:
+    def view(self, dtype: npt.DTypeLike) -> Clock:
         """What it will read, seen as another type of the same size."""
         return Clock(self.reads, dtype, self.shift)
 
-    def __getitem__(self, sel: Any) -> Any:
+    def __getitem__(self, sel: Select) -> Row:
         ticks = next(self.reads) >> self.shift
         size = self.dtype.itemsize
         low = ticks & ((1 << (8 * size)) - 1)
@@ -118,7 +118,7 @@ class State:
         self.random = Random(seed)
         shape = (self.warps, LANES)
         self.lane_ids: I64 = np.arange(self.warps * LANES, dtype=np.int64).reshape(shape)
-        self.files: dict[int, npt.NDArray[Any]] = {
+        self.files: dict[int, Array] = {
             width: np.zeros((count, *shape), np.bool_ if width == 1 else UINT[width // 8])
             for width, count in counts.items()
         }

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.machine.lanes import Mask, Step, is_slice
+from fragir.emulator.machine.lanes import Mask, Select, Step, is_slice
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import NO_ROW, RowOperand
+from fragir.emulator.numbers.types import Array
 
 
 @dataclass(slots=True)
@@ -102,14 +102,14 @@ class StraightRun:
     steps: list[Step]
     accesses: bool  # whether some of them do
     involved: list[int]  # what checks look at in each of them where it is in doubt
-    codes: npt.NDArray[Any]
+    codes: Array
     keeps: Any
     stopped: int | None = None
 
-    def __call__(self, sel: Any, mask: Mask) -> None:
+    def __call__(self, sel: Select, mask: Mask) -> None:
         self._from(sel, mask, 0)
 
-    def go(self, sel: Any, mask: Mask, start: int, on: int) -> int:
+    def go(self, sel: Select, mask: Mask, start: int, on: int) -> int:
         """One call, from an instruction on: where it stopped, in which piece `walk.piece` says."""
         listed = given = None
         if is_slice(sel):
@@ -134,13 +134,13 @@ class StraightRun:
         flags = np.array([each & registers != 0 for each in self.involved] or [False])
         self.codes["doubt"] = flags[self.codes["number"]]
 
-    def finish(self, sel: Any, mask: Mask, at: int) -> None:
+    def finish(self, sel: Select, mask: Mask, at: int) -> None:
         """What is left of this run: the instruction that a call stopped at, and all behind it."""
         if at < len(self.steps):
             self._by_step(sel, mask, at)
             self._from(sel, mask, at + 1)
 
-    def _from(self, sel: Any, mask: Mask, at: int) -> None:
+    def _from(self, sel: Select, mask: Mask, at: int) -> None:
         end, walking = len(self.steps), self.walking
         while at < end:
             if self.accesses and walking.waits():
@@ -154,7 +154,7 @@ class StraightRun:
                 self._by_step(sel, mask, at)
                 at += 1
 
-    def _by_step(self, sel: Any, mask: Mask, at: int) -> None:
+    def _by_step(self, sel: Select, mask: Mask, at: int) -> None:
         self.stopped = self.positions[at]
         self.steps[at](sel, mask)
         self.stopped = None
@@ -165,7 +165,7 @@ class StraightRun:
 
 #: A terminator ends a block: the next position if it is one for all lanes, or None where it has
 #: written `key` itself.
-Terminator = Callable[[Any, Mask], int | None]
+Terminator = Callable[[Select, Mask], int | None]
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class DecodedCode:
     terminators: dict[int, Terminator]
     leaders: set[int]
     #: position -> lanes that must be there, as bits per warp (None: all that are alive)
-    collectives: dict[int, Callable[[Any, Mask], Any] | None]
+    collectives: dict[int, Callable[[Select, Mask], Any] | None]
     #: positions where the four warps of a warpgroup must come together
     warpgroups: set[int]
 
@@ -199,7 +199,7 @@ class BasicBlock:
     whole: StraightRun | None = None  # all of it as one run
 
 
-def whole_warpgroups(sel: Any) -> bool:
+def whole_warpgroups(sel: Select) -> bool:
     """Whether a selection is made of whole, aligned warpgroups (for certain)."""
     return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
 

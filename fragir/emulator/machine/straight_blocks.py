@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.arena import Footprint
-from fragir.emulator.machine.lanes import Mask, Step, is_slice
+from fragir.emulator.machine.lanes import Mask, Select, Step, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.straight import (
@@ -30,6 +30,7 @@ from fragir.emulator.machine.straight import (
 )
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import NO_ROW, RowOperand, StraightFunctions
+from fragir.emulator.numbers.types import Array
 
 # -- straight templates ----------------------------------------------------------------------------
 # Straight-line runs of a program for the next launch of it: only addresses differ.
@@ -46,8 +47,8 @@ class EncodedRun:
     launches have some of them elsewhere.
     """
 
-    codes: npt.NDArray[Any]
-    operands: npt.NDArray[Any]
+    codes: Array
+    operands: Array
     files: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None
     bases: Bases
     accesses: bool
@@ -211,7 +212,7 @@ class StraightBlocks:
         self.known, self.shape = known, shape_of(machine)
         self.bases = {width: native.address_of(file) for width, file in machine.files.items()}
         self.totals: npt.NDArray[np.int64] = np.zeros(8, np.int64)  # bytes loaded, then stored
-        self.pieces: npt.NDArray[Any] = np.zeros(_ROOM, native.PIECE)
+        self.pieces: Array = np.zeros(_ROOM, native.PIECE)
         self.runs: npt.NDArray[np.int64] = np.zeros(_ROOM, np.int64)
         #: By piece: its block where it is one.
         self.blocks: list[BasicBlock | None] = []
@@ -265,7 +266,7 @@ class StraightBlocks:
     # -- from block to block -----------------------------------------------------------------------
 
     def go(
-        self, run: StraightRun, sel: Any, mask: Mask, left: int, others: int
+        self, run: StraightRun, sel: Select, mask: Mask, left: int, others: int
     ) -> tuple[BasicBlock, int, int]:
         """Runs a block, and those that all lanes go on to.
 
@@ -420,7 +421,7 @@ class StraightBlocks:
             self._memory["unit_shift"] = 0 if footprint is None else footprint.shift
         return memory.poisoned
 
-    def _describe_memory(self) -> tuple[npt.NDArray[Any], list[Any]]:
+    def _describe_memory(self) -> tuple[Array, list[Any]]:
         memory = self.machine.memory
         places = sorted(memory.places, key=lambda b: b.start)
         starts = np.array([b.start for b in places] or [0], np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
-from fragir.emulator.numbers.types import I64, OOB_NAN, UINT
+from fragir.emulator.numbers.types import I64, OOB_NAN, UINT, Array, DType
 from fragir.emulator.report import EmulationError
 from fragir.errors import kind_of, one_of, whole_number
 
@@ -303,7 +303,7 @@ def read(memory: DeviceMemory, address: int) -> MapFields | None:
     return MapFields.unpack(memory.globals.bytes[start : start + SIZE].tobytes())
 
 
-def unit_view(bytes_: int) -> np.dtype[Any] | None:
+def unit_view(bytes_: int) -> DType | None:
     """The dtype that holds a unit, None where it is moved byte by byte."""
     return UINT.get(bytes_)
 
@@ -338,7 +338,7 @@ class TensorMap:
     the emulator knows nothing.
     """
 
-    array: npt.NDArray[Any]
+    array: Array
     box: tuple[int, ...]
     swizzle: Literal[0, 32, 64, 128] = 0
     strides: tuple[int, ...] | None = None

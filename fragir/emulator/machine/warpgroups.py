@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.numbers.types import I64, U8, U32, U64
@@ -318,7 +318,9 @@ class Warpgroups:
 
     # -- the registers that others touch -------------------------------------------------------
 
-    def _touches(self, text: str, touched: Any, held: Any, sel: Any, mask: Mask) -> EmulationError:
+    def _touches(
+        self, text: str, touched: Any, held: Any, sel: Select, mask: Mask
+    ) -> EmulationError:
         """The error of an instruction that uses a pending register in the rows `held` of `sel`."""
         row = next(int(w) for w in held if mask is None or mask[w].any())
         warp = int(np.arange(self.machine.warps)[sel][row])
@@ -343,7 +345,7 @@ class Warpgroups:
     def watch(self, step: Step, touched: npt.NDArray[np.intp], written: Any, text: str) -> Step:
         """A step of another instruction that uses registers of some wgmma."""
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if self.pending and self.held[touched][:, sel].any():
                 where = np.argwhere(self.held[touched][:, sel].any(axis=0))
                 some = np.ones(1, np.bool_) if mask is None else mask[where[:, 0]].any(axis=1)
@@ -356,7 +358,7 @@ class Warpgroups:
 
         return run
 
-    def _note(self, where: npt.NDArray[np.bool_], registers: Any, sel: Any, mask: Mask) -> None:
+    def _note(self, where: npt.NDArray[np.bool_], registers: Any, sel: Select, mask: Mask) -> None:
         """Notes registers of the warps that execute an instruction."""
         warps = np.arange(self.machine.warps)[sel]
         where[registers[:, None], warps if mask is None else warps[mask.any(axis=1)]] = True

@@ -92,7 +92,7 @@ class RowOperand(NamedTuple):
 NO_ROW = RowOperand((0, 0, 0, 0, 0), None, 0)
 
 
-def row_operand(row: npt.NDArray[Any], warps: int, inverted: bool = False) -> RowOperand:
+def row_operand(row: npt.NDArray[np.generic], warps: int, inverted: bool = False) -> RowOperand:
     """A row [warp, lane] of any strides; `inverted`: a predicate that is read through `!`."""
     size = row.dtype.itemsize
     if row.shape != (warps, LANES):
@@ -136,7 +136,7 @@ def _functions() -> StraightFunctions:
     )
 
 
-def address_of(array: npt.NDArray[Any]) -> int:
+def address_of(array: npt.NDArray[np.generic]) -> int:
     """The address of an array's first element."""
     if array.dtype.names is not None:  # of a structure, the interface lists all fields
         return array.ctypes.data
@@ -144,7 +144,7 @@ def address_of(array: npt.NDArray[Any]) -> int:
     return address
 
 
-def operands_array(operands: Sequence[RowOperand]) -> npt.NDArray[Any]:
+def operands_array(operands: Sequence[RowOperand]) -> npt.NDArray[np.void]:
     """Operands beside each other, as the library takes them."""
     return np.array([operand.fields for operand in operands] or [NO_ROW.fields], OPERAND)
 

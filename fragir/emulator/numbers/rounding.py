@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.types import F64, FORMATS, Format, some, where
+from fragir.emulator.numbers.types import F64, FORMATS, Array, Format, some, where
 
 F32_NAN = np.uint32(0x7FFFFFFF)
 F16_NAN = np.uint16(0x7FFF)
@@ -114,7 +114,7 @@ def _encode_small(value: F64, form: Format) -> npt.NDArray[np.uint64]:
     )
 
 
-def decode(bits: npt.NDArray[Any], form: Format) -> F64:
+def decode(bits: Array, form: Format) -> F64:
     """The values of a format's bit patterns, as f64."""
     if form.name == "f64":
         return bits.astype(np.uint64).view(np.float64)
@@ -296,7 +296,7 @@ def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
 
 
 def narrow_at_random(
-    value: F64, form: Format, random: npt.NDArray[Any], bits: int, words: tuple[str, ...]
+    value: F64, form: Format, random: Array, bits: int, words: tuple[str, ...]
 ) -> Any:
     """.rs: away from zero where the highest `bits` of what is cut off, plus `random`, carry."""
     magnitude = np.abs(where(np.isfinite(value), value, 0.0))
@@ -325,7 +325,7 @@ def _finish(value: F64, form: Format, words: tuple[str, ...]) -> Any:
     return encode(value, form)
 
 
-def power_of_two(bits: npt.NDArray[Any], mode: str, clamp: bool) -> npt.NDArray[np.uint32]:
+def power_of_two(bits: Array, mode: str, clamp: bool) -> npt.NDArray[np.uint32]:
     """f32 bits to ue8m0, mode rz or rp: the exponent of the magnitude; 0xFF where there is none.
 
     As NVIDIA's cuda_fp8.hpp computes it: the sign is dropped, numbers below 2^-127 become it.
@@ -340,7 +340,7 @@ def power_of_two(bits: npt.NDArray[Any], mode: str, clamp: bool) -> npt.NDArray[
     return code.astype(np.uint32)
 
 
-def scale_value(code: npt.NDArray[Any]) -> F64:
+def scale_value(code: Array) -> F64:
     """The value of ue8m0 codes."""
     value = np.ldexp(1.0, code.astype(np.int32) - 127)
     return where(code == 0xFF, np.nan, value)
@@ -357,6 +357,6 @@ def fixed_point(value: F64, words: tuple[str, ...]) -> npt.NDArray[np.uint8]:
     return part.astype(np.int8).view(np.uint8)
 
 
-def from_fixed_point(code: npt.NDArray[Any]) -> F64:
+def from_fixed_point(code: Array) -> F64:
     """The values of s2f6 codes."""
     return code.astype(np.uint8).view(np.int8).astype(np.float64) / 64

@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from fragir.emulator.report import EmulationError
 
+#: Numbers of any type: a register's row, bytes of memory, elements of a matrix.
+Array: TypeAlias = npt.NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 U8: TypeAlias = npt.NDArray[np.uint8]
 U32: TypeAlias = npt.NDArray[np.uint32]
@@ -24,7 +27,7 @@ F64: TypeAlias = npt.NDArray[np.float64]
 OOB_NAN = 0x7FF7
 #: PTX type -> (numpy dtype that holds its bits for arithmetic, width in bits). bf16 and the
 #: packed and narrow formats have no numpy dtype: their raw bits.
-DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
+DTYPES: dict[str, tuple[DType, int]] = {
     "pred": (np.dtype(np.bool_), 1),
     **{f"u{n}": (np.dtype(f"u{n // 8}"), n) for n in (8, 16, 32, 64)},
     **{f"b{n}": (np.dtype(f"u{n // 8}"), n) for n in (8, 16, 32, 64)},
@@ -57,10 +60,10 @@ DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
 
 
 #: Unsigned dtype by width in bytes.
-UINT: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+UINT: dict[int, DType] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
-def dtype_of(kind: str) -> np.dtype[Any]:
+def dtype_of(kind: str) -> DType:
     """The numpy dtype of a PTX type (`f32`, `b64`, ...)."""
     return layout_of(kind)[0]
 
@@ -70,7 +73,7 @@ def width_of(kind: str) -> int:
     return layout_of(kind)[1]
 
 
-def layout_of(kind: str) -> tuple[np.dtype[Any], int]:
+def layout_of(kind: str) -> tuple[DType, int]:
     """The numpy dtype of a PTX type, and its bits. EmulationError for other words."""
     found = DTYPES.get(kind)
     if found is None:
@@ -101,8 +104,8 @@ def count_of(opcode: tuple[str, ...]) -> int:
     return next((int(w[1:]) for w in opcode if w in ("v2", "v4", "v8")), 1)
 
 
-#: np.where with all three arguments; numpy's own stub gives up on operands of type Any.
-where: Callable[[Any, Any, Any], Any] = np.where
+#: np.where with all three arguments; numpy's own stub gives up on arrays of any type.
+where: Callable[[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike], Array] = np.where
 
 
 def some(flags: Bools) -> bool:
@@ -115,7 +118,7 @@ def every(flags: Bools) -> bool:
     return 0 not in flags.tobytes()
 
 
-def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def distinct(values: Array) -> Array:
     """Its values in ascending order, each once.
 
     np.unique needs numpy.ma for that, a tenth of the time that a small launch takes.
@@ -126,7 +129,7 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return ascending[new]
 
 
-def among(values: npt.NDArray[Any], ascending: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def among(values: Array, ascending: Array) -> Array:
     """The values that are among given ones: each once, in ascending order, as those are."""
     if not ascending.size:
         return ascending

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fragir.emulator.native.library import library
 from fragir.emulator.native.threads import pieces, side_by_side
-from fragir.emulator.numbers.types import I64, U8, U32
+from fragir.emulator.numbers.types import I64, U8, U32, Array
 from fragir.emulator.tensor_cores.compiled_plans import (
     CompiledPlan,
     NativePlan,
@@ -81,7 +81,7 @@ class NativeWgmma(ctypes.Structure):
 class FileRows:
     """Registers of a file `[registers, warps, 32]`: rows `[count, instructions]` of it."""
 
-    file: npt.NDArray[Any]
+    file: Array
     rows: npt.NDArray[np.intp]
 
 
@@ -124,7 +124,7 @@ def ranges(outer: int, inner: int, jobs: int, products: int) -> list[tuple[int, 
     return [(0, outer, part.start, part.stop) for part in split]
 
 
-def slots_of(rows: npt.NDArray[Any]) -> list[int]:
+def slots_of(rows: Array) -> list[int]:
     """Of each column of `[registers, instructions]`: equal numbers, from 0, for equal ones."""
     seen: dict[bytes, int] = {}
     return [seen.setdefault(column.tobytes(), len(seen)) for column in rows.T]
@@ -167,7 +167,7 @@ class CompiledMma:
         self,
         warps: slice | npt.NDArray[np.intp],
         jobs: int = 1,
-        arrays: dict[str, npt.NDArray[Any]] | None = None,
+        arrays: dict[str, Array] | None = None,
         **words: U32,
     ) -> None:
         """For the selected warps.
@@ -176,7 +176,7 @@ class CompiledMma:
         D's is written to. `words`: `e`, `sfa`, `sfb` as `Mma.execute` has them.
         """
         job = self.job
-        alive: list[npt.NDArray[Any]] = []
+        alive: list[Array] = []
         if isinstance(warps, slice):
             total, job.origin, job.warps = warps.stop - warps.start, warps.start, None
         else:
@@ -277,7 +277,7 @@ class MmaCore(Protocol):
         self,
         warps: slice | npt.NDArray[np.intp],
         jobs: int = 1,
-        arrays: dict[str, npt.NDArray[Any]] | None = None,
+        arrays: dict[str, Array] | None = None,
         **words: U32,
     ) -> None: ...
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.types import FORMATS, I32
+from fragir.emulator.numbers.types import FORMATS, I32, Array
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
 from fragir.emulator.tensor_cores.compute import (
     Compute,
@@ -121,7 +121,7 @@ class CompiledPlan:
     """A plan for the core, and the arrays that it points to."""
 
     native: NativePlan = field(default_factory=NativePlan)
-    kept: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
+    kept: list[Array] = field(default_factory=list[Array])
 
     def pointer(self, values: Any, dtype: npt.DTypeLike) -> int:
         """The address of values as a contiguous array, which lives as long as the plan."""

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.types import F32, F64, FORMATS, I32
+from fragir.emulator.numbers.types import F32, F64, FORMATS, I32, Array
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
 from fragir.errors import FragirError
 
@@ -165,9 +165,9 @@ class _Scratch(threading.local):
     """Arrays reused from call to call, one set a thread."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], npt.NDArray[Any]] = {}
+        self.kept: dict[tuple[str, str], Array] = {}
 
-    def array(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    def array(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         size = math.prod(shape)
         key = (name, np.dtype(dtype).str)
         have = self.kept.get(key)
@@ -298,7 +298,7 @@ def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
 
 
 def _quick_step(
-    a: Values, b: Values, c: Bits, how: Fused, most: npt.NDArray[Any], nothing: int
+    a: Values, b: Values, c: Bits, how: Fused, most: Array, nothing: int
 ) -> Bits | None:
     """The same of an addend and a result in f32, in 32 bits: a third of the passes over outputs.
 

@@ -24,13 +24,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.types import U32, distinct
+from fragir.emulator.numbers.types import U32, Array, distinct
 from fragir.emulator.tensor_cores import maps_data
 from fragir.emulator.tensor_cores.forms import RegisterWords
 from fragir.errors import FragirError
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-_Array: TypeAlias = npt.NDArray[Any]
+_Array: TypeAlias = Array
 
 
 @dataclass(frozen=True, slots=True)

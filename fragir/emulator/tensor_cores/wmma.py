@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.numbers import ieee
+from fragir.emulator.numbers.types import Array
 from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, TargetName, fused
 from fragir.emulator.tensor_cores.compute import (
     Compute,
@@ -132,12 +132,12 @@ class WmmaAccess(TensorOp):
     slow: Ints = field(repr=False, compare=False)
     fast: Ints = field(repr=False, compare=False)
 
-    def addresses(self, base: npt.NDArray[Any], stride: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def addresses(self, base: Array, stride: Array) -> Array:
         """`base`, `stride`: `[W, 32]` -> `[accesses, W, 32]`."""
         step = self.slow[:, None] * stride.astype(np.int64) + self.fast[:, None]
         return base + (step * self.bits >> 3).astype(base.dtype)
 
-    def join(self, values: npt.NDArray[Any]) -> RegisterWords:
+    def join(self, values: Array) -> RegisterWords:
         """What was loaded, `[accesses, W, 32]` -> registers `[count, W, 32]`."""
         own = self.r.count // self.repeats
         per = len(values) // own
@@ -147,7 +147,7 @@ class WmmaAccess(TensorOp):
             words |= values[part::per].astype(self.r.dtype) << self.r.dtype(part * width)
         return np.tile(words, (self.repeats, 1, 1))
 
-    def split(self, registers: RegisterWords) -> npt.NDArray[Any]:
+    def split(self, registers: RegisterWords) -> Array:
         """Registers -> what is stored, `[accesses, W, 32]`."""
         own = self.r.count // self.repeats
         per = len(self.slow) // own

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fragir.emulator.numbers.rounding import decode, sum_odd
-from fragir.emulator.numbers.types import FORMATS, dtype_of, where, width_of
+from fragir.emulator.numbers.types import FORMATS, DType, dtype_of, where, width_of
 from fragir.emulator.values import functions, reals
 from fragir.emulator.values.language import (
     BOOL,
@@ -91,7 +91,7 @@ _NEAR: dict[str, Function] = {
 }
 
 
-def dtype(kind: str) -> np.dtype[Any]:
+def dtype(kind: str) -> DType:
     """The dtype of a type of the language; floating-point numbers are bits."""
     if kind == BOOL:
         return np.dtype(np.bool_)

@@ -15,9 +15,9 @@ from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena, DeviceMemory
-from fragir.emulator.numbers.types import I64, U8, UINT, count_of, dtype_of, where, width_of
+from fragir.emulator.numbers.types import I64, U8, UINT, DType, count_of, dtype_of, where, width_of
 from fragir.ptx import tree
 from fragir.ptx.opcodes.row import LOGIC
 
@@ -75,7 +75,7 @@ def _compare_and_swap(old: Any, undefined: Any, operands: list[Any], unknown: li
     return where(differs, undefined, where(equal, vague_new, either))
 
 
-def _range(value: Any, undefined: Any, dtype: Any) -> tuple[Any, Any]:
+def _range(value: Any, undefined: Any, dtype: DType) -> tuple[Any, Any]:
     """The lowest and the highest value that undefined bits allow."""
     low, high = value & ~undefined, value | undefined
     if dtype.kind != "i":
@@ -84,7 +84,7 @@ def _range(value: Any, undefined: Any, dtype: Any) -> tuple[Any, Any]:
     return (low | sign).view(dtype), (high & ~sign).view(dtype)
 
 
-def _extreme(largest: bool, dtype: Any) -> Rule:
+def _extreme(largest: bool, dtype: DType) -> Rule:
     def left(old: Any, undefined: Any, operands: list[Any], unknown: list[Any]) -> Any:
         low, high = _range(old, undefined, dtype)
         other_low, other_high = _range(operands[0], unknown[0], dtype)
@@ -130,7 +130,7 @@ class Shadowed:
         self.outs = outs
         self.plane, self.real = plane, d.machine
 
-    def run(self, place: MemoryOperand, sel: Any, mask: Mask) -> None:
+    def run(self, place: MemoryOperand, sel: Select, mask: Mask) -> None:
         """Act on what of the addresses lies in shared memory; other lanes get defined values."""
         for out in self.outs:
             store(out, sel, mask, 0)
@@ -141,7 +141,7 @@ class Shadowed:
             if arena is memory.shared:
                 self._on_shared(at, which, address.shape, sel, mask)
 
-    def _on_shared(self, at: Any, which: Any, shape: Any, sel: Any, mask: Mask) -> None:
+    def _on_shared(self, at: Any, which: Any, shape: Any, sel: Select, mask: Mask) -> None:
         parts, shift = self.parts, (self.width * self.parts).bit_length() - 1
 
         def values(rows: list[Any]) -> Any:
@@ -204,7 +204,7 @@ class AccessedBits:
         if found is None:
             return [self._looked_at(repeat, each.written)]
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             access = found.of(sel, mask)
             for arena, at, _ in access.parts():
                 beside = self._beside(arena)
@@ -222,7 +222,7 @@ class AccessedBits:
         """A step that writes registers' bits, whatever they are."""
         look = self.undefined.settle(written)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             look()
 
@@ -244,7 +244,7 @@ class AccessedBits:
             return steps + checks
         repeat = self.undefined.repeat(d, ins, (2,))
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
                 for check in checks:
                     check(sel, mask)
@@ -264,7 +264,7 @@ class AccessedBits:
         checks = self.uses.checks(ins, data, what, place)
         memory, causes = self.machine.memory, self.undefined.causes
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             address = place.at(sel, mask)
             for arena, at, which in memory.spaces("generic", address, sel, mask, 1):
                 if arena is not memory.globals:
@@ -293,7 +293,7 @@ class AccessedBits:
         if found is None or found.rows:
             return step
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if undefined.doubtful & bits:
                 step(sel, mask)
                 return
@@ -322,7 +322,7 @@ class AccessedBits:
         look = undefined.settle(each.written)
         memory, beside = self.machine.memory, self.plane.memory.shared
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if found is not None and not undefined.doubtful & involved:
                 access = found.of(sel, mask)
                 if not any(
@@ -345,7 +345,7 @@ class AccessedBits:
 
         return [run]
 
-    def _on_global(self, place: MemoryOperand, sel: Any, mask: Mask) -> Mask:
+    def _on_global(self, place: MemoryOperand, sel: Select, mask: Mask) -> Mask:
         """Which lanes address global memory; None where none does."""
         lanes = np.ones((len(np.arange(self.machine.warps)[sel]), LANES), np.bool_)
         lanes = lanes if mask is None else mask.copy()
@@ -377,7 +377,7 @@ class Copies:
     def remember(self, ins: tree.Instruction) -> Step:
         """The instruction runs: what is issued next is its."""
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self._current = ins
 
         return run

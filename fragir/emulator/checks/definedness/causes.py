@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
-from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, store
 from fragir.emulator.numbers.types import U8
 from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
@@ -50,7 +51,7 @@ def ranks(words: Any, size: int | None = None) -> U8:
     return (whole[..., :size] - np.uint8(1)).min(axis=-1)
 
 
-def numbers(found: U8, dtype: Any) -> Any:
+def numbers(found: U8, dtype: npt.DTypeLike) -> Any:
     """Ranks as registers hold them: in every byte."""
     dtype = np.dtype(dtype)
     if dtype.itemsize == 1:
@@ -100,7 +101,7 @@ class Causes:
     # -- steps; without a cause they do nothing ----------------------------------------------------
 
     def when_known(self, step: Step) -> Step:
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if self.known:
                 step(sel, mask)
 
@@ -120,7 +121,7 @@ class Causes:
         """
         read, written = list(sources), list(targets)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             found: Any = np.full((1, 1), DEFINED, np.uint8)
             for register in read:
                 bad = self.bits.row(register)[sel] != 0

@@ -17,7 +17,7 @@ from fragir.emulator.checks.definedness.registers import (
 )
 from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
-from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
 from fragir.emulator.numbers.types import Bools
 from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
@@ -77,7 +77,7 @@ class Computing:
         parts = lanes_of(ins, [r.width for r in (*each.read, *each.written)])
         together = told == "warp"
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             chosen: list[Any] = [row[sel] for row in rows]
             if together:
                 bad = spread(chosen, 1, np.bool_)
@@ -102,7 +102,7 @@ class Computing:
             return [repeat]
         targets = [self.plane.row(r) for r in outs]
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             bad: Bools = spread([row[sel] for row in controls], 1, np.bool_)
             repeat(sel, mask)
             if bad.any():
@@ -121,7 +121,7 @@ class Computing:
         out = plane.target(ins, 0, kind)
         assert out is not None
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             parts = [u[sel] for u in undefined]
             if not any(p.any() for p in parts):
                 store(out, sel, mask, 0)
@@ -137,14 +137,14 @@ class Computing:
         for operand in each.operands[1:3]:
             rows = self.undefined.rows(operand)
 
-            def bad(sel: Any, rows: Any = rows) -> Any:
+            def bad(sel: Select, rows: Any = rows) -> Any:
                 return spread([r[sel] for r in rows], 1, np.bool_) if rows else np.False_
 
             sides.append(bad)
         dtype = target.dtype.type
         ones = (1 << half) - 1
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             high, low = (side(sel) for side in sides)
             value = high * dtype(ones << half) | low * dtype(ones)
             store(target, sel, mask, value)
@@ -165,7 +165,7 @@ def chosen(
         return []
     causes = undefined.causes
 
-    def run(sel: Any, mask: Mask) -> None:
+    def run(sel: Select, mask: Mask) -> None:
         for condition in read:
             bad = undefined.row(condition)[sel] != 0
             bad = bad if mask is None else bad & mask

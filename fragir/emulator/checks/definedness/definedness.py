@@ -14,7 +14,7 @@ them, and that nothing undefined can reach, cost nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits, Copies
 from fragir.emulator.checks.definedness.computing import Computing, chosen
@@ -28,7 +28,7 @@ from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.collective import names_all
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.program.dataflow import Roles
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import split_call
@@ -172,7 +172,7 @@ class Definedness(Hooks):
     def _moving(self, step: Step) -> Step:
         """A step that may write any register of a function."""
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             self.undefined.doubt_all()
 
@@ -232,7 +232,7 @@ class Definedness(Hooks):
         look = self.undefined.settle(each.written[:1])
         whole = names_all(d, ins)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if whole and mask is None and not self.undefined.doubtful & involved:
                 return  # every lane gives something defined
             step(sel, mask)

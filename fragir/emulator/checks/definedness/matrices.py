@@ -14,7 +14,7 @@ from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.products import Products, products
 from fragir.emulator.instructions.register_rows import whole_warps
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, expand
 from fragir.emulator.numbers.types import I64, U8
 from fragir.emulator.program.entities import Register
@@ -162,7 +162,7 @@ class Matrices:
         looked_at, cleared = _by_width(read), _by_width(written)
         computed = later(d, lambda: self._products(d, group))
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if any(files[w][rows][:, sel].any() for w, rows in looked_at.items()):
                 computed(sel, mask)
                 return
@@ -188,7 +188,7 @@ class Matrices:
             "sfb": at + 2 + 2 * sparse,
         }
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             sel = whole_warps(sel, mask)
             warps = np.arange(self.machine.warps)[sel]
 

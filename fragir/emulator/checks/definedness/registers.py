@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.checks.definedness.causes import Causes
 from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
-from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.program.dataflow import Dataflow, Roles, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import targets
@@ -142,7 +143,7 @@ def lanes_of(ins: Instruction, widths: Sequence[int]) -> int:
     return 2 if ins.opcode[-1] in _PAIRS and all(w == 32 for w in widths) else 1
 
 
-def spread(rows: Sequence[Any], parts: int, dtype: Any) -> Any:
+def spread(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
     """All ones in every part of the result for which any operand has an undefined bit there."""
     if parts == 2:
         total = rows[0]
@@ -157,7 +158,7 @@ def spread(rows: Sequence[Any], parts: int, dtype: Any) -> Any:
     return full(bad, dtype)
 
 
-def full(bad: Any, dtype: Any) -> Any:
+def full(bad: Any, dtype: npt.DTypeLike) -> Any:
     """All ones where `bad`, else zero."""
     dtype = np.dtype(dtype)
     return bad if dtype == np.bool_ else bad * dtype.type((1 << 8 * dtype.itemsize) - 1)
@@ -232,7 +233,7 @@ class Undefined:
         bits = later(d, lambda: PlaneDecoder(d, self.plane).repeat(ins, steering))
         causes = self.causes.repeat(d, ins, steering)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             bits(sel, mask)
             causes(sel, mask)
 
@@ -277,18 +278,18 @@ class Undefined:
         look, inner = self.settle(written), sequence(steps)
         if not self.bits(written):
 
-            def check(sel: Any, mask: Mask) -> None:
+            def check(sel: Select, mask: Mask) -> None:
                 if self.doubtful & involved:
                     inner(sel, mask)
 
             self._doubtful_steps[check] = involved, inner
             return [check]
 
-        def followed(sel: Any, mask: Mask) -> None:
+        def followed(sel: Select, mask: Mask) -> None:
             inner(sel, mask)
             look()
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if self.doubtful & involved:
                 followed(sel, mask)
 
@@ -303,14 +304,14 @@ class Undefined:
         if (known := self._doubtful_steps.get(first)) is not None:
             involved, inner = known
 
-            def run(sel: Any, mask: Mask) -> None:
+            def run(sel: Select, mask: Mask) -> None:
                 if self.doubtful & involved:
                     inner(sel, mask)
                 step(sel, mask)
 
             return run
 
-        def both(sel: Any, mask: Mask) -> None:
+        def both(sel: Select, mask: Mask) -> None:
             first(sel, mask)
             step(sel, mask)
 
@@ -321,7 +322,7 @@ class Undefined:
         some = list(registers)
         rows = self.rows(some)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for row in rows:
                 store(row, sel, mask, 0)
 

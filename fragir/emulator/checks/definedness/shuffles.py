@@ -16,7 +16,7 @@ import numpy as np
 from fragir.emulator.checks.definedness.causes import Causes, ranks
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.collective import sources_of
-from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
 from fragir.emulator.numbers.types import Bools
 from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
@@ -68,7 +68,7 @@ class Shuffles:
         sources, members = sources_of(d, ins), d.row(ins, ins.operands[-1], "u32")
         machine = d.machine
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             there = np.broadcast_to(_ALL, members[sel].shape) if mask is None else mask
             undefined = None if moved is None else moved[sel]
             if undefined is not None and undefined.any():
@@ -98,7 +98,7 @@ class Shuffles:
         self,
         d: Decoder,
         ins: tree.Instruction,
-        sel: Any,
+        sel: Select,
         result: Bools,
         undefined: Bools,
         there: Bools,
@@ -114,7 +114,7 @@ class Shuffles:
     def _silent(
         self,
         ins: tree.Instruction,
-        sel: Any,
+        sel: Select,
         bad: Bools,
         source: Any,
         members: Any,

@@ -10,7 +10,7 @@ import numpy as np
 from fragir.emulator.checks.definedness.causes import DEFINED, ranks
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Uses:
         if not rows:
             return []
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for register, row, name in rows:
                 bad = row[sel] != 0
                 if mask is not None:

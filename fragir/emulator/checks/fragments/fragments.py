@@ -25,7 +25,7 @@ from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
-from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.transfers import WARPGROUP, Issue
 from fragir.emulator.numbers.types import I64
@@ -74,7 +74,7 @@ class ScaleOperands:
         name: str,
         rows: Sequence[Any],
         select: tuple[int, int],
-        sel: Any,
+        sel: Select,
         mask: Mask,
     ) -> None:
         left = name == "SFA"
@@ -222,7 +222,7 @@ class Fragments(Hooks):
             return scales
         pairs = op.plan.metadata is None
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             sel = whole_warps(sel, mask)
             warps = np.arange(self.machine.warps)[sel]
             found = [

@@ -17,7 +17,7 @@ import numpy as np
 from fragir.emulator.checks.located import address_of
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
-from fragir.emulator.machine.lanes import Mask, Step, store
+from fragir.emulator.machine.lanes import Mask, Select, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import I64, kind_of, width_of
@@ -168,7 +168,7 @@ class ByteOrigins:
     def _clear(self, registers: Iterable[Register]) -> list[Step]:
         rows = [p.row(r) for r in registers if r in self.tracked for p in self.planes]
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for row in rows:
                 store(row, sel, mask, 0)
 
@@ -190,7 +190,7 @@ class ByteOrigins:
             return []
         steps = [PlaneDecoder(d, plane).repeat(ins, (2,)) for plane in self.planes]
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
                 return
             for step in steps:
@@ -202,7 +202,7 @@ class ByteOrigins:
         """Bytes of global memory stand for themselves, also after a generic store."""
         memory = self.machine.memory
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             address = place.at(sel, mask)
             for arena, at, _ in memory.spaces("generic", address, sel, mask, 1):
                 if arena is memory.globals:
@@ -221,7 +221,7 @@ class ByteOrigins:
         size = width_of(kind_of(ins.opcode)) // 8
         width, count = min(size, 8), max(size // 8, 1)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             address = place.at(sel, mask)
             shape = address.shape if count == 1 else (*address.shape, count)
             zero = np.zeros(shape, np.dtype(f"u{width}"))
@@ -239,13 +239,13 @@ class ByteOrigins:
         outs = [p.target(ins, 0, kind) for p in decoders]
         neutral = 0xFF if facts(self.program.opcode(ins)).bits == LOGIC["and"] else 0
 
-        def whole(sel: Any, index: int) -> Any:
+        def whole(sel: Select, index: int) -> Any:
             value = np.ascontiguousarray(
                 np.broadcast_to(values[index][sel], values[index][sel].shape)
             )
             return value.view(np.uint8) == neutral
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             keeps = whole(sel, 1), whole(sel, 0)  # bytes that the other operand leaves alone
             known = [
                 np.any([np.ascontiguousarray(p[sel]).view(np.uint8) != 0 for p in n], axis=0)

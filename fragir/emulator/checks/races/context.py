@@ -10,7 +10,7 @@ import numpy as np
 
 from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.checks.races.clocks import COLUMN_MASK, site_of
-from fragir.emulator.machine.lanes import LANES, is_slice
+from fragir.emulator.machine.lanes import LANES, Select, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.scheduler import met_before
 from fragir.emulator.numbers.types import I64, every
@@ -201,7 +201,7 @@ class AccessGroup:
         *("places", "columns", "rows"),
     )
 
-    def __init__(self, at: I64, lanes: I64, sel: Any = None) -> None:
+    def __init__(self, at: I64, lanes: I64, sel: Select | None = None) -> None:
         self.at, self.lanes, self.sel = at, lanes, sel
         self.whole: slice | None = None
         if sel is not None and is_slice(sel):

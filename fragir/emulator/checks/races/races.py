@@ -54,7 +54,7 @@ from fragir.emulator.checks.races.undisputed import compiled_ledgers
 from fragir.emulator.checks.synchronisation import Sites
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
 from fragir.emulator.machine.events import Access
-from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step
+from fragir.emulator.machine.lanes import LANE_BITS, Mask, Select, Step
 from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Stores:
     def strong(self, step: Step) -> Step:
         """Behind an atomic or a strong store: which suspects are real."""
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             if self.shared.suspects:
                 self.shared.resolve()
@@ -99,7 +99,7 @@ class Stores:
         machine, site = self.machine, self.sites.of(ins)
         size = width * len(rows)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             self.shared.overlap = self.globally.overlap = False
             step(sel, mask)
             if self.shared.suspects:
@@ -341,7 +341,7 @@ class Races(Hooks):
     def _after(self, step: Step, action: Any) -> Step:
         ids = self.machine.lane_ids
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             step(sel, mask)
             action(get(ids, sel, mask).ravel())
 
@@ -351,7 +351,7 @@ class Races(Hooks):
         ids = self.machine.lane_ids
         members = d.source(ins, 0, "u32")
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             if self.strong.meets:
                 self._meet(ids[sel], members[sel], mask)
             step(sel, mask)

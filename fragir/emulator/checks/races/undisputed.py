@@ -19,7 +19,7 @@ from fragir.emulator.checks.races.ledger import (
 )
 from fragir.emulator.machine.lanes import LANES, is_slice
 from fragir.emulator.native import library
-from fragir.emulator.numbers.types import I32, I64, U32
+from fragir.emulator.numbers.types import I32, I64, U32, Array
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -91,7 +91,7 @@ class GlobalPointers(ctypes.Structure):
     )
 
 
-def _at(array: npt.NDArray[Any]) -> int:
+def _at(array: Array) -> int:
     return array.__array_interface__["data"][0]
 
 
@@ -106,7 +106,7 @@ class CompiledLedgers:
         strengths: npt.NDArray[np.int8],
     ) -> None:
         self.clocks, self.shared = clocks, shared
-        self._own: list[npt.NDArray[Any]] = [shared.slot_of, shared.block_of, strengths]
+        self._own: list[Array] = [shared.slot_of, shared.block_of, strengths]
         self._known: npt.NDArray[np.int32] | None = None
         self._owner_of: I32 | None = None
         self._old: tuple[I64, I32] | None = None
