@@ -83,8 +83,8 @@ LINALG = LinalgDialect(
     "linalg",
     of_dialect("linalg"),
     {
-        "linalg.type_fn": f"{_ROOM}.cast_attributes:TypeFnAttr",
-        "linalg.elementwise_kind": f"{_ROOM}.cast_attributes:ElementwiseKindAttr",
+        "linalg.type_fn": f"{_ROOM}.scalar_bodies:TypeFnAttr",
+        "linalg.elementwise_kind": f"{_ROOM}.scalar_bodies:ElementwiseKindAttr",
     },
     early=[
         GenericReader if op.name == "linalg.generic" else op

@@ -258,9 +258,7 @@ class BytePairs:
         return ar.insert(ptx.PackOp(words)).result
 
     def _sixteen(self) -> SSAValue:
-        attribute = IntegerAttr(16, i32)
-        key = ("constant", attribute)
-        return self._ar.pure(key, (), lambda: arith.ConstantOp(attribute))
+        return self._ar.literal(IntegerAttr(16, i32))
 
 
 # -- neighbours ------------------------------------------------------------------------------------

@@ -14,10 +14,14 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from math import gcd
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -76,6 +80,11 @@ def times(x: Stride, y: Stride) -> Stride:
 # Where operations of the lane level are put: as far out of loops as they may stand.
 
 OpT = TypeVar("OpT", bound=Operation)
+
+Literal: TypeAlias = (
+    "IntegerAttr | FloatAttr[AnyFloat] | DenseIntOrFPElementsAttr | DenseResourceAttr"
+)
+"""What `arith.constant` takes."""
 
 
 class Placement:
@@ -179,6 +188,10 @@ class Placement:
         op = self._place(make(), block, name)
         self._memo[key] = op.results[0]
         return op.results[0]
+
+    def literal(self, attribute: Literal) -> SSAValue:
+        """A constant, made once."""
+        return self.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
 
     def _within(self, block: Block) -> Block:
         """The branch in a block of a loop that is being built, if there is one."""
@@ -433,7 +446,7 @@ class Arithmetic(Placement):
         if p is True:
             return None
         if p is False:
-            return self.pure(("false",), (), lambda: arith.ConstantOp(IntegerAttr(0, i1)))
+            return self.literal(IntegerAttr(0, i1))
         return p
 
     # --- pointers -----------------------------------------------------------------------------
@@ -508,8 +521,7 @@ class Arithmetic(Placement):
         return self._binary(arith.MuliOp, x, y, None, commutes=True)
 
     def _number_64(self, number: int) -> SSAValue:
-        attribute = IntegerAttr(number, i64)
-        return self.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+        return self.literal(IntegerAttr(number, i64))
 
     def flip(self, pointer: SSAValue, index: Value) -> SSAValue:
         """A pointer into shared memory with bits flipped that lie below its alignment."""

@@ -151,11 +151,7 @@ class WgmmaOperand:
         offset = (point[0] - layout.origin[0]) * self.memory.size
         if offset == 0:
             return self.base
-        step = self.ar.pure(
-            ("constant64", offset >> 4),
-            (),
-            lambda: arith.ConstantOp(IntegerAttr(offset >> 4, i64)),
-        )
+        step = self.ar.literal(IntegerAttr(offset >> 4, i64))
         base = self.base
         return self.ar.pure(
             ("descriptor+", base, step), (base, step), lambda: arith.AddiOp(base, step)

@@ -56,9 +56,7 @@ def clone_region(
                 hint="use arith and math on scalars; arith.select instead of scf.if",
             )
         if isinstance(op, arith.ConstantOp):
-            attribute = op.value
-            scalar = ar.pure(("constant", attribute), (), lambda a=attribute: arith.ConstantOp(a))
-            values[op.result] = ar.splat(scalar, count)
+            values[op.result] = ar.splat(ar.literal(op.value), count)
             continue
         if isinstance(op, arith.MulfOp) and op.fastmath.data and joins_a_sum(op):
             fused.add(op.result)

@@ -220,8 +220,7 @@ class Lanes:
         """An index as an i32."""
         ar = self.state.ar
         if isinstance(number, int):
-            attribute = IntegerAttr(number, i32)
-            return ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+            return ar.literal(IntegerAttr(number, i32))
         return ar.pure(("i32", number), (number,), lambda: arith.IndexCastOp(number, i32))
 
     def base(self, tile: SSAValue) -> list[Value]:

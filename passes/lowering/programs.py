@@ -177,9 +177,7 @@ class Narrow:
         return self.ar.insert(ptx.PermuteOp(a, b, self.ar.constant(selector))).result
 
     def _with(self, make: Binary, word: SSAValue, number: int) -> SSAValue:
-        attribute = IntegerAttr(number, i32)
-        constant = self.ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
-        return self._op(make, word, constant)
+        return self._op(make, word, self.ar.literal(IntegerAttr(number, i32)))
 
     def _op(self, make: Binary, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.ar.insert(make(a, b)).results[0]

@@ -83,7 +83,7 @@ class Combining:
         return self.ar.pure(key, (vector,), lambda: ptx.BitcastOp(vector, wanted))
 
     def _constant(self, attribute: FloatAttr[AnyFloat] | IntegerAttr[IntegerType]) -> SSAValue:
-        return self.ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+        return self.ar.literal(attribute)
 
     def vector(self, scalars: Sequence[SSAValue]) -> SSAValue:
         """Scalars as one vector."""

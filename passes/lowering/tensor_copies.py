@@ -335,7 +335,7 @@ def _arrive_and_wait(lanes: Lanes, barrier: SharedPlace) -> None:
     at = f"$1+{offset}" if offset else "$1"
     words = f"mbarrier.arrive.shared::cta.b64 $0, [{at}]"
     (phase,) = statement(lanes.state, words, (pointer,), (i64,)).results
-    true = ar.pure(("true",), (), lambda: arith.ConstantOp(IntegerAttr(1, i1)))
+    true = ar.literal(IntegerAttr(1, i1))
     before, after = Block(), Block()
     with ar.inside(before):
         words = f"mbarrier.try_wait.shared::cta.b64 $0, [{at}], $2"

@@ -33,8 +33,7 @@ def assert_(lanes: Lanes, op: frag.AssertOp) -> None:
     """One branch around all that is printed, and the end: what holds takes a few predicates."""
     ar, file, number = lanes.state.ar, *_place(op)
     lines = Lines(lanes, op, op.text.data)
-    true = IntegerAttr(1, i1)
-    holds = ar.pure(("constant", true), (), lambda: arith.ConstantOp(true))
+    holds = ar.literal(IntegerAttr(1, i1))
     failing: list[tuple[int, SSAValue]] = []
     for element, condition in enumerate(lines.elements(op.condition)):
         spoken = lines.spoken_for(element)

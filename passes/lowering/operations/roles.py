@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
 from xdsl.ir import Block, Region
 
@@ -160,7 +160,7 @@ def arrive(lanes: Lanes, op: frag.ArriveOp) -> None:
     where = f"[$1+{offset}]" if offset else "[$1]"
     one = ar.predicate(ar.compare("eq", state.hardware.thread, 0))
     assert one is not None
-    zero = ar.pure(("i32", 0), (), lambda: arith.ConstantOp(IntegerAttr(0, i32)))
+    zero = ar.literal(IntegerAttr(0, i32))
     words = f"atom.acq_rel.gpu.global.add.u32 $0, {where}, 1"
     count = ptx.InstructionOp(words, (pointer,), (i32,), before=(zero,), predicate=one)
     (before,) = ar.insert(count).results

@@ -30,10 +30,7 @@ def constant(lanes: Lanes, op: arith.ConstantOp) -> None:
     if isinstance(op.value, IntegerAttr) and op.result.type == INDEX:
         state.values[op.result] = check_index(op.value.value.data, "an index")
         return
-    value = op.value
-    state.values[op.result] = state.ar.pure(
-        ("constant", value), (), lambda: arith.ConstantOp(value)
-    )
+    state.values[op.result] = state.ar.literal(op.value)
 
 
 def _divide(ar: Arithmetic, x: Value, y: Value, name: str | None) -> Value:

@@ -134,12 +134,10 @@ def _constants(seed: SSAValue) -> tuple[int, int] | None:
 
 def _halves(ar: Arithmetic, seed: SSAValue) -> Key:
     if seed.type == i32:
-        attribute = IntegerAttr(31, i32)
-        all_bits = ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+        all_bits = ar.literal(IntegerAttr(31, i32))
         sign = ar.pure(("sign", seed), (seed,), lambda: arith.ShRSIOp(seed, all_bits))
         return seed, sign
-    attribute = IntegerAttr(32, i64)
-    half = ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+    half = ar.literal(IntegerAttr(32, i64))
     upper = ar.pure(("shrui", seed, 32), (seed,), lambda: arith.ShRUIOp(seed, half))
     low, high = (
         ar.pure(("trunci", x, i32), (x,), lambda x=x: arith.TruncIOp(x, i32)) for x in (seed, upper)
@@ -158,8 +156,7 @@ def _plus(ar: Arithmetic, word: SSAValue | int, step: int) -> SSAValue:
 
 
 def _number(ar: Arithmetic, number: int) -> SSAValue:
-    attribute = IntegerAttr(((number + (1 << 31)) & (1 << 32) - 1) - (1 << 31), i32)
-    return ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+    return ar.literal(IntegerAttr(((number + (1 << 31)) & (1 << 32) - 1) - (1 << 31), i32))
 
 
 class Vectors:
