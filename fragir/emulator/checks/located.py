@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.machine.arena import AccessPattern
 from fragir.emulator.machine.events import Access, AccessKind
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, is_slice
-from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
+from fragir.emulator.numbers.types import I64, Array, count_of, kind_of, width_of
 from fragir.ptx.tree import Address
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class LocatedAccess:
             self.memory.located = found
         return found
 
-    def _access(self, address: Any, lanes: I64, sel: Select, mask: Mask) -> Access:
+    def _access(self, address: Array, lanes: I64, sel: Select, mask: Mask) -> Access:
         return Access(
             self.kind,
             self.ins,
@@ -126,7 +126,7 @@ class LocatedAccess:
 
     # -- accesses that are like the last one -------------------------------------------------------
 
-    def _like_last(self, sel: Select, mask: Mask, address: Any) -> Access:
+    def _like_last(self, sel: Select, mask: Mask, address: Array) -> Access:
         """An access for which that is taken over which is known of the last one."""
         first, last = address.item(0), self._last
         if address.size > self._kept and not self._keep(address.size):
@@ -161,7 +161,7 @@ class LocatedAccess:
         self._misses, self._last = MISSES, None
         return False
 
-    def _anew(self, sel: Select, mask: Mask, address: Any, first: int) -> Access:
+    def _anew(self, sel: Select, mask: Mask, address: Array, first: int) -> Access:
         access = self._access(address, flat_lanes(self.machine, sel, mask), sel, mask)
         self._last, self._first = access, first
         return access

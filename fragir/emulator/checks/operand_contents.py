@@ -14,7 +14,7 @@ from fragir.emulator.instructions.addresses import window_of
 from fragir.emulator.machine.barriers import LIVE
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import WINDOW
-from fragir.emulator.numbers.types import Bools
+from fragir.emulator.numbers.types import Array, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -104,7 +104,7 @@ def quote(name: str) -> str:
 
 
 #: Values of an operand in the lanes that execute it.
-Values = Callable[[Select, Mask], Any]
+Values = Callable[[Select, Mask], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,9 @@ class OperandContents(Hooks):
 
         return run
 
-    def _tell(self, d: Decoder, ins: Instruction, content: Content, value: Any, lane: int) -> None:
+    def _tell(
+        self, d: Decoder, ins: Instruction, content: Content, value: Array, lane: int
+    ) -> None:
         text = f"{ins.mnemonic}: {content.says.format(value)}"
         if content.letter is not None:
             text += f". {quote(content.letter)}"

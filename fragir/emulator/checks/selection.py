@@ -109,7 +109,7 @@ class Guarded(Hooks):
     def overrides(self, name: str) -> bool:
         return self.check.overrides(name)
 
-    def ask(self, method: Callable[..., T], *arguments: Any) -> T:
+    def ask(self, method: Callable[..., T], *arguments: object) -> T:
         """What a function of the check's gives."""
         try:
             return method(*arguments)
@@ -169,8 +169,8 @@ class Guarded(Hooks):
         return terminator if found is inner else self._checks(found, "wrap_terminator")
 
 
-def _guard(name: str) -> Callable[..., Any]:
-    def event(self: Guarded, *arguments: Any) -> Any:
+def _guard(name: str) -> Callable[..., object]:
+    def event(self: Guarded, *arguments: object) -> object:
         return self.ask(getattr(self.check, name), *arguments)
 
     event.__name__ = name

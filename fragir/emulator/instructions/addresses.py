@@ -18,7 +18,7 @@ from fragir.emulator.machine.memory import (
     WINDOW,
 )
 from fragir.emulator.machine.straight import StraightCode
-from fragir.emulator.numbers.types import kind_of
+from fragir.emulator.numbers.types import Array, kind_of
 from fragir.emulator.values.c import ADDRESSES, widened
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, out, [source])
 
 
-def _own_shared(d: Decoder, source: Any, out: Any) -> Step:
+def _own_shared(d: Decoder, source: Array, out: Any) -> Step:
     machine = d.machine
 
     def run(sel: Select, mask: Mask) -> None:

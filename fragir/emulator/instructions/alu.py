@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, is_slice, store
-from fragir.emulator.numbers.types import DType
+from fragir.emulator.numbers.types import Array, DType
 from fragir.emulator.values.arrays import Function as Function
 from fragir.emulator.values.arrays import of1 as of1
 from fragir.emulator.values.arrays import of2 as of2
@@ -35,7 +35,7 @@ def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row])
     same = target is out
     kind = out.dtype
 
-    def part(sel: Select, mask: Mask, value: Any) -> None:
+    def part(sel: Select, mask: Mask, value: Array) -> None:
         store(out, sel, mask, value if same else value.view(kind))
 
     if len(sources) == 1:

@@ -13,7 +13,7 @@ from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.numbers.types import where
+from fragir.emulator.numbers.types import Array, where
 from fragir.emulator.program.entities import constant_or_none
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _partial(memory: Any, address: Any, given: Any, size: int) -> Any:
+def _partial(memory: Any, address: Any, given: Any, size: int) -> Array:
     """Positions of reads of `given` bytes each: only those bytes must exist."""
     whole = given == size
     at = np.zeros(address.shape, np.int64)

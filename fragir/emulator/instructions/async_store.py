@@ -19,7 +19,7 @@ from fragir.emulator.instructions.atomics import operand_rows, operator
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
-from fragir.emulator.numbers.types import I64, kind_of, width_of
+from fragir.emulator.numbers.types import I64, Array, kind_of, width_of
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -84,7 +84,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     width = width_of(kind) // 8
 
-    def act(values: Any, index: int, at: int, memory: DeviceMemory) -> None:
+    def act(values: Array, index: int, at: int, memory: DeviceMemory) -> None:
         if memory is machine.memory:
             cell = memory.shared.view(width)[at // width : at // width + 1]
             cell[...] = function(cell, values[index : index + 1])
@@ -166,7 +166,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
 
 
 def filled(
-    machine: Machine, place: MemoryOperand, size_row: Any, sel: Select, mask: Mask
+    machine: Machine, place: MemoryOperand, size_row: Array, sel: Select, mask: Mask
 ) -> tuple[I64, npt.NDArray[np.int64]]:
     """(positions of all 8-byte cells of an st.bulk, the lane of each)."""
     address = place.at(sel, mask).ravel()
@@ -190,7 +190,7 @@ def filled(
     return np.repeat(first, counts) + UNIT * within, np.repeat(lanes, counts)
 
 
-def _refuse(bad: Any, address: Any, reason: str) -> None:
+def _refuse(bad: Array, address: Array, reason: str) -> None:
     if bad.any():
         index = int(np.flatnonzero(bad)[0])
         raise AccessFault(reason, int(address[index]), index)

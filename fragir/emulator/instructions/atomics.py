@@ -45,11 +45,11 @@ _NARROW: dict[str, str] = {**_FLOATING, "min": "min(a, b)", "max": "max(a, b)"}
 _BITS = {"and", "or", "xor", "exch", "cas"}
 
 
-def _swap(old: Any, b: Any) -> Any:
+def _swap(old: Array, b: Array) -> Array:
     return b
 
 
-def _swap_128(old: Any, b: Any, c: Any) -> Any:
+def _swap_128(old: Array, b: Array, c: Array) -> Array:
     """cas.b128: the two halves lie along the last axis."""
     return where((old == b).all(axis=-1, keepdims=True), c, old)
 

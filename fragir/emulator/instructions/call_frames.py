@@ -16,14 +16,14 @@ from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.lanes import Mask, Row, Select, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.numbers.types import UINT
+from fragir.emulator.numbers.types import UINT, Array
 from fragir.emulator.program.entities import Register, Routine, Symbol
 from fragir.ptx import tree
 
 FRAME = 16  # what frames are aligned to
 
-Fetch = Callable[[Select, Mask], Any]
-Put = Callable[[Select, Mask, Any], None]
+Fetch = Callable[[Select, Mask], Array]
+Put = Callable[[Select, Mask, Array], None]
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class Handovers:
         if not symbol.framed:
             return lambda sel, mask: home[sel] + offset
 
-        def framed(sel: Select, mask: Mask) -> Any:
+        def framed(sel: Select, mask: Mask) -> Array:
             frame = next_frame(machine.stack_top[sel]) if callee else machine.frame[sel]
             if callee:
                 reserve(machine, frame + np.uint64(offset + symbol.size), mask)
@@ -141,7 +141,7 @@ class Handovers:
         if isinstance(a, Symbol):
             base = self._base(a, callee)
 
-            def of_memory(sel: Select, mask: Mask) -> Any:
+            def of_memory(sel: Select, mask: Mask) -> Array:
                 at = base(sel, mask)[..., None] + np.arange(size)
                 return memory.local.bytes[np.minimum(at, memory.local.bytes.size - 1)]
 
@@ -149,7 +149,7 @@ class Handovers:
                 return of_memory
             width = max(size, 1)
 
-            def of_value(sel: Select, mask: Mask) -> Any:
+            def of_value(sel: Select, mask: Mask) -> Array:
                 return of_memory(sel, mask).view(UINT[width])[..., 0]
 
             return of_value
@@ -174,7 +174,7 @@ class Handovers:
                 raise self.program.error("this argument of a call is not supported", ins.at)
             row = self.machine.files[b.width][b.index]
 
-            def to_row(sel: Select, mask: Mask, value: Any) -> None:
+            def to_row(sel: Select, mask: Mask, value: Array) -> None:
                 store(row, sel, mask, value.astype(row.dtype))
 
             return to_row
@@ -182,7 +182,7 @@ class Handovers:
             raise self.program.error("this argument of a call is not supported", ins.at)
         base = self._base(b, callee)
 
-        def to_memory(sel: Select, mask: Mask, value: Any) -> None:
+        def to_memory(sel: Select, mask: Mask, value: Array) -> None:
             at = base(sel, mask)
             data = value if value.dtype == np.uint8 and value.ndim > at.ndim else None
             if data is None:
@@ -208,12 +208,12 @@ def bits_of(entity: Any) -> int | None:
     return entity.width if isinstance(entity, Register) else None
 
 
-def next_frame(top: Any) -> Any:
+def next_frame(top: Array) -> Array:
     """Where the next frame begins."""
     return (top + np.uint64(FRAME - 1)) & np.uint64(~(FRAME - 1) & (1 << 64) - 1)
 
 
-def reserve(machine: Machine, top: Any, mask: Mask) -> None:
+def reserve(machine: Machine, top: Array, mask: Mask) -> None:
     """Refuse stacks that grow beyond the lane's local memory."""
     highest = int(top.max() if mask is None else top[mask].max())
     if highest > machine.memory.local_size:

@@ -25,7 +25,7 @@ from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.externs import EXTERNS, Call, Extern
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.numbers.types import UINT, distinct, where
+from fragir.emulator.numbers.types import UINT, Array, distinct, where
 from fragir.emulator.program.entities import Register, Routine, Symbol
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.report import EmulationError
@@ -227,7 +227,7 @@ class Calls(Handovers):
         self,
         ins: tree.Instruction,
         operands: Sequence[tree.Operand],
-        side: Callable[[Routine], Sequence[Any]],
+        side: Callable[[Routine], Sequence[object]],
         passing: bool,
     ) -> list[Handover]:
         """The values of an indirect call, for every function that it may call."""
@@ -242,7 +242,7 @@ class Calls(Handovers):
                 result.append(self.moves(ins, theirs, operands, out_of=routine))
         return result
 
-    def _fits(self, theirs: Sequence[Any], operands: Sequence[tree.Operand]) -> bool:
+    def _fits(self, theirs: Sequence[object], operands: Sequence[tree.Operand]) -> bool:
         """Whether an indirect call can be one of a function with such parameters, or results."""
         if len(theirs) != len(operands):
             return False
@@ -304,7 +304,9 @@ class Calls(Handovers):
 
         return run
 
-    def _kept_number(self, ins: tree.Instruction, name: tree.Name, sel: Select, number: Any) -> Any:
+    def _kept_number(
+        self, ins: tree.Instruction, name: tree.Name, sel: Select, number: Array
+    ) -> Array:
         """The function that a register named before the call; the callee may have changed it."""
         found = self.program.find(self.decoder.scope, name.text)
         caller = self.decoder.scope.function
@@ -378,7 +380,7 @@ class Calls(Handovers):
         return run
 
 
-def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any, Handover]]:
+def _split(number: Array, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Array, Handover]]:
     """(lanes, what moves) for every function that lanes call."""
     result: list[tuple[Any, Handover]] = []
     for value in distinct(number if mask is None else number[mask]):
@@ -388,7 +390,7 @@ def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any
     return result
 
 
-def _levels(machine: Machine, sel: Select, mask: Mask) -> list[tuple[int, Any]]:
+def _levels(machine: Machine, sel: Select, mask: Mask) -> list[tuple[int, Array]]:
     """(depth, lanes) of the calls that lanes are in."""
     depth = machine.depth[sel]
     levels = distinct(depth if mask is None else depth[mask])

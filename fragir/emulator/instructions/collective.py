@@ -17,7 +17,7 @@ from fragir.emulator.instructions.straight_rows import (
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import SHUFFLE, SHUFFLES, VOTE, VOTES
-from fragir.emulator.numbers.types import distinct, where, word_of
+from fragir.emulator.numbers.types import Array, distinct, where, word_of
 from fragir.emulator.values.reals import extreme
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def needs(d: Decoder, ins: Instruction) -> Callable[[Select, Mask], Any] | None:
         return None
     row = d.row(ins, ins.operands[-1], "u32")
 
-    def members(sel: Select, mask: Mask) -> Any:
+    def members(sel: Select, mask: Mask) -> Array:
         value = row[sel]
         if mask is not None:
             value = np.where(mask, value, np.uint32(0))
@@ -81,7 +81,7 @@ def by_members(decode: Decode) -> Decode:
     return decoded
 
 
-def source_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
+def source_lanes(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     """Which lane each lane of a shuffle reads, its own where that is out of range, and whether it
     is in range. `b` and `c` as rows of lanes (PTX ISA 9.2, section 9.7.9.6)."""
     b = b.astype(np.int64) & 31
@@ -102,7 +102,7 @@ def source_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
     return np.where(inside, j, _LANE) & 31, inside
 
 
-def sources_of(d: Decoder, ins: Instruction) -> Callable[[Any], tuple[Any, Any]]:
+def sources_of(d: Decoder, ins: Instruction) -> Callable[[Select], tuple[Array, Array]]:
     """`source_lanes` of a shuffle, for the warps that it is called with."""
     mode = word_of(ins.opcode, ("up", "down", "bfly", "idx"))
     b, c = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")

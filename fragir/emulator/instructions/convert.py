@@ -30,7 +30,7 @@ from fragir.emulator.numbers.rounding import (
     power_of_two,
     scale_value,
 )
-from fragir.emulator.numbers.types import DTYPES, F64, FORMATS, UINT, Format, width_of
+from fragir.emulator.numbers.types import DTYPES, F64, FORMATS, UINT, Array, Format, width_of
 from fragir.emulator.values.c import PAIRS, immediate, joined, part_of, widened
 from fragir.emulator.values.language import range_of
 from fragir.emulator.values.reals import flush
@@ -39,8 +39,6 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
 
-
-Array = Any
 
 #: Packed types -> the element; x4 are results only. ue8m0 and s2f6 are no ordinary formats.
 ELEMENTS = {
@@ -131,7 +129,7 @@ def convert_pairs(d: Decoder, ins: tree.Instruction) -> Step:
 _BESIDE = frozenset(("relu", "satfinite", "ftz"))
 
 
-def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Any] | None:
+def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Array] | None:
     """cvt of two f32 to f16x2 or bf16x2: the bits, the second operand in the low half."""
     if "rn" not in words or not _BESIDE.isdisjoint(words):
         return None
@@ -145,7 +143,7 @@ def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Any] | N
         return halves
     if into == "bf16x2":
 
-        def brains(high: Any, low: Any) -> Any:
+        def brains(high: Array, low: Array) -> Array:
             both = np.empty((*low.shape, 2), np.float32)
             both[..., 0], both[..., 1] = low, high
             return brain_of_single(both).view(np.uint32)[..., 0]
@@ -166,13 +164,15 @@ def straight_pairs(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCo
     return elements((by if how else near).text, out, d.sources(ins, ["u32"] * 2), how)
 
 
-def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[Array, Any], Array]:
+def _converter(
+    words: tuple[str, ...], element: str, source: str
+) -> Callable[[Array, Array | None], Array]:
     """One element's bits, and its scale's or None, to the result's bits."""
     mode = next((w for w in words if w in MODES), "rn")
     ftz = "ftz" in words and source == "f32"
     if element == "ue8m0":
 
-        def to_scale(bits: Array, scale: Any) -> Array:
+        def to_scale(bits: Array, scale: Array | None) -> Array:
             single = bits.astype(np.uint32) << np.uint32(16) if source == "bf16" else bits
             return power_of_two(single, mode, "satfinite" in words)
 
@@ -181,7 +181,7 @@ def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[A
         form = FORMATS[element]
         return lambda bits, scale: narrow(scale_value(bits), form, mode, words)
 
-    def convert(bits: Array, scale: Any) -> Array:
+    def convert(bits: Array, scale: Array | None) -> Array:
         value = _values(flush(bits, "f32") if ftz else bits, source)
         if scale is not None:
             factor = scale_value(scale)
@@ -233,7 +233,9 @@ def _at_random(d: Decoder, ins: tree.Instruction, into: str) -> Step:
     return elementwise(function, d.target(ins, 0, f"u{total}"), rows)
 
 
-def _stochastic(bits: Array, form: Format, random: Array, count: int, words: Any) -> Array:
+def _stochastic(
+    bits: Array, form: Format, random: Array, count: int, words: tuple[str, ...]
+) -> Array:
     return narrow_at_random(decode(bits, FORMATS["f32"]), form, random, count, words)
 
 

@@ -8,7 +8,7 @@ block's x (32 bits), y and z (16 each), and bit 0 of the high half says whether 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fragir.emulator.instructions.async_store import positions
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
+from fragir.emulator.numbers.types import Array
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -72,7 +73,7 @@ def _try(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _respond(machine: Machine, data: Any, at: int, memory: DeviceMemory) -> None:
+def _respond(machine: Machine, data: Array, at: int, memory: DeviceMemory) -> None:
     memory.shared.bytes[at : at + SIZE] = data if memory is machine.memory else 0
 
 

@@ -19,7 +19,8 @@ from fragir.emulator.instructions.register_rows import (
     outputs,
     whole_warps,
 )
-from fragir.emulator.machine.lanes import Mask, Select, Step, number_of
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, number_of
+from fragir.emulator.numbers.types import Array
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows, MmaCore, mma_core
@@ -129,7 +130,7 @@ class Products:
         self.core(sel, jobs, arrays, **words)
         self.write(sel, arrays["d"])
 
-    def _by_numpy(self, sel: Select, jobs: int, words: dict[str, Any]) -> None:
+    def _by_numpy(self, sel: Select, jobs: int, words: dict[str, Array]) -> None:
         if self.plain is not None:
             self.plain(sel, jobs)
             return
@@ -138,14 +139,14 @@ class Products:
         self.write(sel, self.op.execute(*operands, jobs=jobs, **options))
 
 
-def _extra(d: Decoder, ins: tree.Instruction, op: Mma) -> tuple[dict[str, Any], dict[str, Any]]:
+def _extra(d: Decoder, ins: tree.Instruction, op: Mma) -> tuple[dict[str, Any], dict[str, Row]]:
     """Metadata and scales of the forms that have them: immediates, and rows of registers."""
     rest = list(range(4, d.count(ins)))
     wanted = (2 if op.e is not None else 0) + (4 if op.scales else 0)
     if len(rest) != wanted:
         raise d.error(ins, f"{ins.mnemonic} takes {4 + wanted} operands, not {d.count(ins)}")
     fixed: dict[str, Any] = {}
-    rows: dict[str, Any] = {}
+    rows: dict[str, Row] = {}
     if op.e is not None:
         rows["e"] = d.source(ins, rest.pop(0), "u32")
         selector = d.literal(ins, rest.pop(0))

@@ -32,7 +32,7 @@ def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
         raise
 
 
-def whole_warps(sel: Select, mask: Mask) -> Any:
+def whole_warps(sel: Select, mask: Mask) -> Select:
     """The warps of which any lane takes part: these instructions are for warps, not lanes."""
     if mask is None:
         return sel
@@ -105,7 +105,7 @@ class RegisterRows:
 
 def outputs(
     d: Decoder, group: Any, vectors: Any, width: int
-) -> tuple[RegisterRows | None, Callable[[Any, Any], None]]:
+) -> tuple[RegisterRows | None, Callable[[Select, Array], None]]:
     """The registers of results, None where some are `_`; and what writes to all but those."""
     if not any(isinstance(e, tree.Sink) for v in vectors for e in v):
         for one, vector in zip(group, vectors, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.machine.lanes import Step
-from fragir.emulator.numbers.types import I64, where, word_of
+from fragir.emulator.numbers.types import I64, Array, where, word_of
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -49,7 +49,7 @@ _ORDERED: dict[str, Function] = {
 _SECONDARY: dict[str, Function] = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
-def _field(value: Any, low: int, width: int, signed: bool) -> I64:
+def _field(value: Array, low: int, width: int, signed: bool) -> I64:
     """`width` bits from `low` up of a u32 or int64, as a number."""
     part = value.astype(np.int64) >> low & (1 << width) - 1
     half = 1 << (width - 1)

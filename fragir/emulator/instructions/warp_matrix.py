@@ -12,7 +12,7 @@ from fragir.emulator.instructions.register_rows import RegisterRows, operation, 
 from fragir.emulator.machine.lanes import Mask, Select, Step, is_slice, number_of
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.native.library import quick
-from fragir.emulator.numbers.types import where
+from fragir.emulator.numbers.types import Array, where
 from fragir.emulator.tensor_cores import Ldmatrix, Movmatrix, Stmatrix, WmmaAccess
 from fragir.ptx import tree
 
@@ -111,7 +111,7 @@ def compiled_matrices(
 # -- matrices in shared memory ---------------------------------------------------------------------
 
 
-def row_positions(d: Decoder, place: MemoryOperand, sel: Select, rows: int) -> Any:
+def row_positions(d: Decoder, place: MemoryOperand, sel: Select, rows: int) -> Array:
     """Byte positions in the shared arena of the addresses of lanes 0..rows-1: [warps, rows]."""
     memory = d.machine.memory
     address = place.at(sel, None)[:, :rows]

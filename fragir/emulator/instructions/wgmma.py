@@ -17,6 +17,7 @@ from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.register_rows import operation, whole_warps
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, expand
+from fragir.emulator.numbers.types import Array
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree
@@ -106,7 +107,7 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
                 "the four warps of the warpgroup are not all here", kind="divergent"
             )
 
-        def uniform(row: Any, what: str) -> Any:
+        def uniform(row: Array, what: str) -> Array:
             value = row[warps].reshape(len(first), -1)
             if (value != value[:, :1]).any():
                 raise EmulationError(f"{what} must be the same in all threads of the warpgroup")

@@ -353,7 +353,7 @@ class HostArrays:
                     f"the kernel wrote to {self._names[index]}, an array that is read-only"
                 )
 
-    def _parts(self) -> Iterable[tuple[int, Any]]:
+    def _parts(self) -> Iterable[tuple[int, Array]]:
         """Every array and its bytes on the device."""
         for storage, buffer in self._storages:
             all_bytes = self.memory.bytes_of(buffer)

@@ -445,7 +445,7 @@ class Division:
             rounds[piece.wave] = max(rounds[piece.wave], piece.rounds)
         self.statistics.rounds = self._rounds + sum(rounds.values())
 
-    def _merge(self, others: list[list[Any]]) -> None:
+    def _merge(self, others: list[list[object]]) -> None:
         """What checks have gathered: before the fork, then in the order of the blocks."""
         own = [hook.partial() for hook in self.hooks]
         for partials in (self._before, own, *others):

@@ -134,7 +134,7 @@ class Arena:
             self.footprint.note(READ, index, width * count)
         return self.view(width, count)[index]
 
-    def scatter(self, at: I64, width: int, count: int, value: Any) -> None:
+    def scatter(self, at: I64, width: int, count: int, value: Array) -> None:
         index = at >> ((width * count).bit_length() - 1)
         if self.footprint is not None:
             self.footprint.note(WRITTEN, index, width * count)

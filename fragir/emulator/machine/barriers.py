@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from fragir.emulator.machine.lanes import LANES, Row, Select
 from fragir.emulator.machine.state import BLOCKED, PARKED, State
-from fragir.emulator.numbers.types import I64, Bools, distinct
+from fragir.emulator.numbers.types import I64, Array, Bools, distinct
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class BlockBarriers:
         self.arrived[blocks] = 0
         self.expected[blocks] = 0
 
-    def _blocks(self, lanes: Any) -> Any:
+    def _blocks(self, lanes: Array) -> Array:
         """[warp, lane] as [block, thread]."""
         return lanes.reshape(self.machine.blocks, -1)
 
@@ -259,7 +259,7 @@ class BlockBarriers:
 
     # -- clusters --------------------------------------------------------------------------------
 
-    def _clusters(self, lanes: Any) -> Any:
+    def _clusters(self, lanes: Array) -> Array:
         return lanes.reshape(len(self.cluster_phase), -1)
 
     def cluster_arrive(self, sel: Select, lanes: Bools) -> None:

@@ -9,7 +9,7 @@ completes, parked lanes go on. A round that changes nothing is a deadlock.
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 from zlib import crc32
 
 import numpy as np
@@ -27,7 +27,7 @@ from fragir.emulator.machine.straight import (
 )
 from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks, StraightMaker
 from fragir.emulator.machine.watch import Divide, Watch
-from fragir.emulator.numbers.types import I64, Bools, distinct
+from fragir.emulator.numbers.types import I64, Array, Bools, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -170,7 +170,7 @@ class Scheduler:
             if self.straight is not None:
                 self.straight.count()
 
-    def _pick(self) -> tuple[int, Any, Mask, int] | None:
+    def _pick(self) -> tuple[int, Select, Mask, int] | None:
         key = self.machine.key[: self.machine.resident]
         at = int(key.min())
         if at >= PARKED:
@@ -190,7 +190,7 @@ class Scheduler:
         part = here[sel]
         return at, sel, None if part.all() else part, others
 
-    def _some_warps(self, here: Any) -> Any:
+    def _some_warps(self, here: Array) -> Array:
         """A random choice of the warps that stand there, at least one: [warp, 1]."""
         warps = np.flatnonzero(here.any(axis=1))
         random = self.machine.random

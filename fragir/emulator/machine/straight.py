@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.machine.lanes import Mask, Select, Step, is_slice
 from fragir.emulator.native import straight as native
@@ -176,7 +177,7 @@ class DecodedCode:
     terminators: dict[int, Terminator]
     leaders: set[int]
     #: position -> lanes that must be there, as bits per warp (None: all that are alive)
-    collectives: dict[int, Callable[[Select, Mask], Any] | None]
+    collectives: dict[int, Callable[[Select, Mask], object] | None]
     #: positions where the four warps of a warpgroup must come together
     warpgroups: set[int]
 
@@ -204,7 +205,7 @@ def whole_warpgroups(sel: Select) -> bool:
     return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
 
 
-def contiguous(warps: Any) -> Any:
+def contiguous(warps: npt.NDArray[np.intp]) -> Select:
     """Warp indices as a slice where they are neighbours: slices are views, indices are copies."""
     if len(warps) and int(warps[-1]) - int(warps[0]) + 1 == len(warps):
         return slice(int(warps[0]), int(warps[-1]) + 1)

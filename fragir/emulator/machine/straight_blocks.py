@@ -421,7 +421,7 @@ class StraightBlocks:
             self._memory["unit_shift"] = 0 if footprint is None else footprint.shift
         return memory.poisoned
 
-    def _describe_memory(self) -> tuple[Array, list[Any]]:
+    def _describe_memory(self) -> tuple[Array, list[object]]:
         memory = self.machine.memory
         places = sorted(memory.places, key=lambda b: b.start)
         starts = np.array([b.start for b in places] or [0], np.int64)

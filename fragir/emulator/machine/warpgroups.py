@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, expand
-from fragir.emulator.numbers.types import I64, U8, U32, U64
+from fragir.emulator.numbers.types import I64, U8, U32, U64, Array
 from fragir.emulator.report import EmulationError, Finding
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.compiled import FileRows, WgmmaCore, wgmma_core
@@ -181,7 +181,7 @@ class Warpgroups:
 
     # -- instructions ------------------------------------------------------------------------
 
-    def fence(self, warps: Any) -> None:
+    def fence(self, warps: Select) -> None:
         self.dirty[:, warps] = False
         self.used[:, warps] = False
 
@@ -204,7 +204,7 @@ class Warpgroups:
         self.held[used[:, None], every] += 1
         self.pending.append(item)
 
-    def _check_order(self, form: WgmmaStatement, every: Any) -> None:
+    def _check_order(self, form: WgmmaStatement, every: Array) -> None:
         """Registers held by earlier wgmma may only be used as the same accumulator."""
         if form.a is not None and self.held[form.a][:, every].any():
             for other in self._pending_of(every):
@@ -216,12 +216,12 @@ class Warpgroups:
                 if not same and np.isin(form.d, other.form.d).any():
                     raise self._touched("its accumulator overlaps", form.d, other, every)
 
-    def _pending_of(self, warps: Any) -> list[Issue]:
+    def _pending_of(self, warps: Array) -> list[Issue]:
         """What these warps have issued and not waited for."""
         return [item for item in self.pending if np.isin(expand(item.warps), warps).any()]
 
     @staticmethod
-    def _touched(what: str, rows: Any, other: Issue, every: Any) -> EmulationError:
+    def _touched(what: str, rows: Array, other: Issue, every: Array) -> EmulationError:
         form = other.form
         register = form.name(int(rows[np.isin(rows, form.d)][0]))
         error = EmulationError(
@@ -236,8 +236,8 @@ class Warpgroups:
     def _report_fence(
         self,
         form: WgmmaStatement,
-        used: Any,
-        every: Any,
+        used: Array,
+        every: Array,
         since: npt.NDArray[np.bool_],
         how: str,
         letter: str = "",
@@ -263,10 +263,10 @@ class Warpgroups:
         for noted in (self.dirty, self.used):
             noted[used[:, None], every] = False  # say it once
 
-    def commit(self, warps: Any) -> None:
+    def commit(self, warps: Select) -> None:
         self.committed[warps] += 1
 
-    def wait(self, warps: Any, newest: int) -> None:
+    def wait(self, warps: Select, newest: int) -> None:
         """Execute all but the `newest` committed groups of the warps' warpgroups, in order."""
         if not self.pending:
             return
@@ -319,7 +319,7 @@ class Warpgroups:
     # -- the registers that others touch -------------------------------------------------------
 
     def _touches(
-        self, text: str, touched: Any, held: Any, sel: Select, mask: Mask
+        self, text: str, touched: Array, held: Array, sel: Select, mask: Mask
     ) -> EmulationError:
         """The error of an instruction that uses a pending register in the rows `held` of `sel`."""
         row = next(int(w) for w in held if mask is None or mask[w].any())
@@ -342,7 +342,7 @@ class Warpgroups:
         error.warp, error.lane = warp, lane
         return error
 
-    def watch(self, step: Step, touched: npt.NDArray[np.intp], written: Any, text: str) -> Step:
+    def watch(self, step: Step, touched: npt.NDArray[np.intp], written: Array, text: str) -> Step:
         """A step of another instruction that uses registers of some wgmma."""
 
         def run(sel: Select, mask: Mask) -> None:
@@ -358,7 +358,9 @@ class Warpgroups:
 
         return run
 
-    def _note(self, where: npt.NDArray[np.bool_], registers: Any, sel: Select, mask: Mask) -> None:
+    def _note(
+        self, where: npt.NDArray[np.bool_], registers: Array, sel: Select, mask: Mask
+    ) -> None:
         """Notes registers of the warps that execute an instruction."""
         warps = np.arange(self.machine.warps)[sel]
         where[registers[:, None], warps if mask is None else warps[mask.any(axis=1)]] = True

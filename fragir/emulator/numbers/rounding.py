@@ -297,7 +297,7 @@ def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
 
 def narrow_at_random(
     value: F64, form: Format, random: Array, bits: int, words: tuple[str, ...]
-) -> Any:
+) -> Array:
     """.rs: away from zero where the highest `bits` of what is cut off, plus `random`, carry."""
     magnitude = np.abs(where(np.isfinite(value), value, 0.0))
     _, exponent = np.frexp(magnitude)
@@ -313,7 +313,7 @@ def narrow_at_random(
     return _finish(result, form, words)
 
 
-def _finish(value: F64, form: Format, words: tuple[str, ...]) -> Any:
+def _finish(value: F64, form: Format, words: tuple[str, ...]) -> Array:
     if "relu" in words:
         value = where(value < 0, 0.0, value)
         value = where(value == 0, 0.0, value)

@@ -123,7 +123,7 @@ class CompiledPlan:
     native: NativePlan = field(default_factory=NativePlan)
     kept: list[Array] = field(default_factory=list[Array])
 
-    def pointer(self, values: Any, dtype: npt.DTypeLike) -> int:
+    def pointer(self, values: Array, dtype: npt.DTypeLike) -> int:
         """The address of values as a contiguous array, which lives as long as the plan."""
         array = np.ascontiguousarray(values, dtype)
         self.kept.append(array)
@@ -213,11 +213,11 @@ class CompiledPlan:
         native.chunk, native.kept, native.group = how.chunk, how.kept, how.group
 
 
-def _as_it_is(places: Any) -> Any:
+def _as_it_is(places: Array) -> Array:
     return places
 
 
-def _by_row(places: Any) -> Any:
+def _by_row(places: Array) -> Array:
     """A's elements `[k, m]` as `[m, k]`."""
     return np.moveaxis(places, 0, -1)
 

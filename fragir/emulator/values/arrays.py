@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fragir.emulator.numbers.rounding import decode, sum_odd
-from fragir.emulator.numbers.types import FORMATS, DType, dtype_of, where, width_of
+from fragir.emulator.numbers.types import FORMATS, Array, DType, dtype_of, where, width_of
 from fragir.emulator.values import functions, reals
 from fragir.emulator.values.language import (
     BOOL,
@@ -387,7 +387,7 @@ def _packed(function: Function, value: Computation, count: int) -> Function:
     parts = [part[o.type] if o.kind != "pred" else None for o in value.operands.values()]
     whole = dtype_of(value.kinds["d"]) if value.kinds["d"] != "pred" else None
 
-    def wrapped(*operands: Any) -> Any:
+    def wrapped(*operands: Array) -> Array:
         # The last axis is the lane: contiguous copies let it be split.
         split = [
             np.repeat(x, count, axis=-1) if p is None else np.ascontiguousarray(x).view(p)

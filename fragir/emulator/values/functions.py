@@ -7,13 +7,11 @@ fields, permutations of bytes (PTX ISA 9.2, sections 9.7.1 to 9.7.3 and 9.7.8).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from fragir.emulator.numbers.types import U64, where
-
-Array: TypeAlias = Any
+from fragir.emulator.numbers.types import U64, Array, where
 
 
 def high(a: Array, b: Array) -> Array:

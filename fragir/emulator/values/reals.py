@@ -28,9 +28,17 @@ from fragir.emulator.numbers.rounding import (
     saturate,
     to_odd,
 )
-from fragir.emulator.numbers.types import F64, FORMATS, OOB_NAN, UINT, Format, where, width_of
+from fragir.emulator.numbers.types import (
+    F64,
+    FORMATS,
+    OOB_NAN,
+    UINT,
+    Array,
+    Format,
+    where,
+    width_of,
+)
 
-Array: TypeAlias = Any
 Bits: TypeAlias = "Callable[..., Array]"
 
 WHOLE: dict[str, np.ufunc] = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}
@@ -53,12 +61,12 @@ def canonical_f16(value: npt.NDArray[np.float16]) -> npt.NDArray[np.uint16]:
 # -- bits to bits ----------------------------------------------------------------------------------
 
 
-def _scalar(width: int, bits: int) -> Any:
-    kind: Any = UINT[width // 8].type
+def _scalar(width: int, bits: int) -> np.unsignedinteger[Any]:
+    kind = UINT[width // 8].type
     return kind(bits)
 
 
-def sign_of(form: str) -> Any:
+def sign_of(form: str) -> np.unsignedinteger[Any]:
     """The sign's bit."""
     width = width_of(form)
     return _scalar(width, 1 << width - 1)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fragir.emulator.numbers import quick
-from fragir.emulator.numbers.types import some, width_of
+from fragir.emulator.numbers.types import Array, some, width_of
 from fragir.emulator.values import reals
 from fragir.emulator.values.arrays import UFUNCS, Function, Writer, dtype, of1, of3
 from fragir.emulator.values.language import (
@@ -51,11 +51,11 @@ _EXTREME: dict[str, Function] = {
 }
 
 
-def _from_half(a: Any) -> Any:
+def _from_half(a: Array) -> Array:
     return quick.canonical(a.astype(np.float32))
 
 
-def _from_brain(a: Any) -> Any:
+def _from_brain(a: Array) -> Array:
     return quick.canonical(quick.wide(a))
 
 
@@ -200,7 +200,7 @@ def _to_integer(value: Computation, node: Node) -> Quick | None:
     low, high = range_of(node.type)
     least, most = np.array(low, np.float64), np.array(high, np.float64)
 
-    def convert(a: Any) -> Any:
+    def convert(a: Array) -> Any:
         found = (quick.wide(a) if is_brain else a).astype(np.float64)
         whole(found, out=found)
         np.maximum(found, least, out=found)

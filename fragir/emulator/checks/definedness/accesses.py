@@ -17,7 +17,17 @@ from fragir.emulator.instructions.atomics import act, legal, operand_rows
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena, DeviceMemory
-from fragir.emulator.numbers.types import I64, U8, UINT, DType, count_of, dtype_of, where, width_of
+from fragir.emulator.numbers.types import (
+    I64,
+    U8,
+    UINT,
+    Array,
+    DType,
+    count_of,
+    dtype_of,
+    where,
+    width_of,
+)
 from fragir.ptx import tree
 from fragir.ptx.opcodes.row import LOGIC
 
@@ -37,7 +47,7 @@ if TYPE_CHECKING:
 
 #: (old value, its undefined bits, operands, their undefined bits) -> undefined bits of the new
 #: value. Arrays `[access, part]`: a .b128 has two parts.
-Rule = Callable[[Any, Any, list[Any], list[Any]], Any]
+Rule = Callable[[Array, Array, list[Array], list[Array]], Array]
 
 
 def rule(word: str, kind: str) -> Rule:
@@ -59,14 +69,16 @@ def rule(word: str, kind: str) -> Rule:
     return _anything
 
 
-def _anything(old: Any, undefined: Any, operands: list[Any], unknown: list[Any]) -> Any:
+def _anything(old: Array, undefined: Array, operands: list[Array], unknown: list[Array]) -> Array:
     bad = undefined != 0
     for bits in unknown:
         bad = bad | (bits != 0)
     return full(bad, old.dtype)
 
 
-def _compare_and_swap(old: Any, undefined: Any, operands: list[Any], unknown: list[Any]) -> Any:
+def _compare_and_swap(
+    old: Array, undefined: Array, operands: list[Array], unknown: list[Array]
+) -> Array:
     (compared, new), (vague, vague_new) = operands, unknown
     doubt = undefined | vague
     differs = ((old ^ compared) & ~doubt != 0).any(axis=-1, keepdims=True)
@@ -75,7 +87,7 @@ def _compare_and_swap(old: Any, undefined: Any, operands: list[Any], unknown: li
     return where(differs, undefined, where(equal, vague_new, either))
 
 
-def _range(value: Any, undefined: Any, dtype: DType) -> tuple[Any, Any]:
+def _range(value: Array, undefined: Array, dtype: DType) -> tuple[Array, Array]:
     """The lowest and the highest value that undefined bits allow."""
     low, high = value & ~undefined, value | undefined
     if dtype.kind != "i":
@@ -158,7 +170,7 @@ class Shadowed:
         words = self.real.memory.shared.view(self.width, parts).reshape(-1, parts)
         both = np.concatenate([words[cells], bits[cells]], axis=1)
 
-        def step(before: Any, *given: Any) -> Any:
+        def step(before: Array, *given: Array) -> Array:
             old, undefined = before[:, :parts], before[:, parts:]
             new = [g[:, :parts] for g in given]
             vague = [g[:, parts:] for g in given]
@@ -358,7 +370,7 @@ def seen(arena: Arena, size: int) -> tuple[Any, int]:
     return arena.view(min(size, 8), max(size >> 3, 1)), size.bit_length() - 1
 
 
-def cells(arena: Arena, size: int, at: I64) -> Any:
+def cells(arena: Arena, size: int, at: I64) -> Array:
     """What accesses of `size` bytes at positions find."""
     view, shift = seen(arena, size)
     return view[at >> shift]

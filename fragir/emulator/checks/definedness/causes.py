@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, store
-from fragir.emulator.numbers.types import U8
+from fragir.emulator.numbers.types import U8, Array
 from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
 
@@ -45,13 +45,13 @@ class Cause(NamedTuple):
     address: int | None = None
 
 
-def ranks(words: Any, size: int | None = None) -> U8:
+def ranks(words: Array, size: int | None = None) -> U8:
     """Those of registers, or of their first `size` bytes: of each the smallest of its bytes."""
     whole = np.ascontiguousarray(words)[..., None].view(np.uint8)
     return (whole[..., :size] - np.uint8(1)).min(axis=-1)
 
 
-def numbers(found: U8, dtype: npt.DTypeLike) -> Any:
+def numbers(found: U8, dtype: npt.DTypeLike) -> Array:
     """Ranks as registers hold them: in every byte."""
     dtype = np.dtype(dtype)
     if dtype.itemsize == 1:

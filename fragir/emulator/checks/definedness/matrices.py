@@ -16,7 +16,7 @@ from fragir.emulator.instructions.products import Products, products
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, expand
-from fragir.emulator.numbers.types import I64, U8
+from fragir.emulator.numbers.types import I64, U8, Array
 from fragir.emulator.program.entities import Register
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.forms import RegisterWords
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 #: The rank of an operand in every warp: asked, with the elements that have no older cause (any
 #: dimensions, warps last), where there are such.
-Root = Callable[[Any], U8]
+Root = Callable[[Array], U8]
 _LAST = np.uint8(DEFINED)
 
 
-def ranked(undefined: Any, older: U8 | None, root: Root) -> U8 | None:
+def ranked(undefined: Array, older: U8 | None, root: Root) -> U8 | None:
     """The ranks of elements; None where all are defined. `older`: what they are made of."""
     if not undefined.any():
         return None
     known: Any = np.full(undefined.shape, _LAST) if older is None else older
-    fresh: Any = undefined & (known == _LAST)
+    fresh: Array = undefined & (known == _LAST)
     found = np.where(undefined, known, _LAST)
     return np.where(fresh, root(fresh), found) if fresh.any() else found
 
@@ -307,7 +307,7 @@ class Matrices:
             self._shared(item, home, item.b, "b"),
         )
 
-    def _shared(self, item: Issue, home: Any, words: Any, letter: str) -> U8 | None:
+    def _shared(self, item: Issue, home: Array, words: Array, letter: str) -> U8 | None:
         ins, op, bits = item.form.instruction, item.form.op, item.form.op.plan.bits
         turned = bool(item.form.options.get(f"transpose_{letter}", False))
         at = op.addresses(words, left=letter == "a", transposed=turned)

@@ -12,6 +12,7 @@ from fragir.emulator.checks.definedness.causes import Causes
 from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
+from fragir.emulator.numbers.types import Array
 from fragir.emulator.program.dataflow import Dataflow, Roles, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import targets
@@ -118,7 +119,7 @@ class Choices:
 _PAIRS = {"f16x2", "bf16x2", "u16x2", "s16x2"}
 
 
-def logic(table: int, values: Sequence[Any], undefined: Sequence[Any]) -> Any:
+def logic(table: int, values: Sequence[Array], undefined: Sequence[Array]) -> Array:
     """Bits of the result that depend on an undefined bit."""
     ones = [v | u for v, u in zip(values, undefined, strict=True)]
     zeros = [~v | u for v, u in zip(values, undefined, strict=True)]
@@ -158,7 +159,7 @@ def spread(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
     return full(bad, dtype)
 
 
-def full(bad: Any, dtype: npt.DTypeLike) -> Any:
+def full(bad: Array, dtype: npt.DTypeLike) -> Array:
     """All ones where `bad`, else zero."""
     dtype = np.dtype(dtype)
     return bad if dtype == np.bool_ else bad * dtype.type((1 << 8 * dtype.itemsize) - 1)

@@ -9,7 +9,7 @@ undefined bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fragir.emulator.checks.definedness.causes import Causes, ranks
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.collective import sources_of
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
-from fragir.emulator.numbers.types import Bools
+from fragir.emulator.numbers.types import Array, Bools
 from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
 
@@ -116,8 +116,8 @@ class Shuffles:
         ins: tree.Instruction,
         sel: Select,
         bad: Bools,
-        source: Any,
-        members: Any,
+        source: Array,
+        members: Array,
         alive: Bools,
     ) -> None:
         """Lanes have read others that give nothing."""

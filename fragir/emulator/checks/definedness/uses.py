@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fragir.emulator.checks.definedness.causes import DEFINED, ranks
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
+from fragir.emulator.numbers.types import Array
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Uses:
         text = f"{name} is not initialised in {_lanes(count)}; it is {what}"
         self._report(ins, name, text, warp * LANES + lane, address)
 
-    def blame(self, found: Any, use: tree.Instruction, what: str) -> None:
+    def blame(self, found: Array, use: tree.Instruction, what: str) -> None:
         """Says of the operands of tensor cores with these ranks what their results are used for."""
         known = self.undefined.causes.known
         some: list[int] = np.unique(found).tolist()

@@ -28,7 +28,7 @@ from fragir.emulator.instructions.register_rows import RegisterRows, operation, 
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.transfers import WARPGROUP, Issue
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, Array
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores import Mma
@@ -128,7 +128,7 @@ class WgmmaOperands:
         for file in files:
             file[form.d[:, None, None], warps] = 0
 
-    def _shared(self, item: Issue, name: str, descriptors: Any) -> None:
+    def _shared(self, item: Issue, name: str, descriptors: Array) -> None:
         """An operand in shared memory."""
         form, ins, memory = item.form, item.form.instruction, self.machine.memory
         home = self.machine.block_of[item.warps].astype(np.int64) * memory.shared_stride

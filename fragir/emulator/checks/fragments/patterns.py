@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.fragments.provenance import numbers_of
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, Array
 from fragir.emulator.tensor_cores.maps import Fragment
 
 # -- affine fit ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Patterns:
         self._known: dict[tuple[Any, ...], Verdict | None] = {}
 
     def of_registers(
-        self, name: str, fragment: Fragment, words: Sequence[Any]
+        self, name: str, fragment: Fragment, words: Sequence[Array]
     ) -> tuple[list[Verdict | None], I64]:
         """(verdict, smallest number) of every instance; None where nothing is known."""
         count, instances = words[0].shape[:2]

@@ -20,7 +20,7 @@ from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Select, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.numbers.types import I64, kind_of, width_of
+from fragir.emulator.numbers.types import I64, Array, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
 from fragir.emulator.program.entities import Register, constant_or_none
 from fragir.emulator.program.program import Program
@@ -263,7 +263,7 @@ class ByteOrigins:
         return run
 
 
-def numbers_of(words: Sequence[Any], byte: int) -> I64:
+def numbers_of(words: Sequence[Array], byte: int) -> I64:
     """The numbers of byte `byte` of registers, from their words in every plane."""
     total: Any = 0
     for k, word in enumerate(words):

@@ -11,7 +11,7 @@ import numpy as np
 
 from fragir.emulator.checks.fragments.patterns import TORN, UNKNOWN, AffineFit, Verdict, grids
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, Array
 from fragir.emulator.report import FragmentUse
 from fragir.emulator.tensor_cores.maps import Fragment
 from fragir.ptx import tree
@@ -60,7 +60,7 @@ class Reports:
         ins: tree.Instruction,
         operands: Sequence[MatrixOperand],
         found: Sequence[tuple[list[Verdict | None], I64]],
-        warps: Any,
+        warps: Array,
         pairs: bool,
     ) -> None:
         orders = {

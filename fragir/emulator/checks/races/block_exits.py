@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT, later, record, site_of
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64, distinct
+from fragir.emulator.numbers.types import I32, I64, Array, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.shared_places import SharedPlaces
@@ -68,7 +68,7 @@ class BlockExits:
                 recs = np.array([r for _, r in there])
                 self._exits(block, known[0], places, recs, mine, per)
 
-    def _exits(self, block: int, known: Any, places: I64, recs: I64, rank: int, per: int) -> None:
+    def _exits(self, block: int, known: Array, places: I64, recs: I64, rank: int, per: int) -> None:
         """Accesses of other blocks of the cluster that this block does not wait for."""
         column = recs & COLUMN_MASK
         foreign = (recs != 0) & (column < self.clocks.lanes) & (column // per != rank)

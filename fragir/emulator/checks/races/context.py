@@ -13,7 +13,7 @@ from fragir.emulator.checks.races.clocks import COLUMN_MASK, site_of
 from fragir.emulator.machine.lanes import LANES, Select, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.scheduler import met_before
-from fragir.emulator.numbers.types import I64, every
+from fragir.emulator.numbers.types import I64, Array, every
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -232,7 +232,7 @@ class AccessGroup:
             access.group = found
         return found
 
-    def pick(self, values: Any) -> Any:
+    def pick(self, values: Array) -> Array:
         """What an array has, by lane of the machine, for each of these."""
         if self.whole is not None:
             return values[self.whole]

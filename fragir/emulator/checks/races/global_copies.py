@@ -8,7 +8,7 @@ itself; a wait with `.read` says only that its source has been read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.checks.races.clocks import ASYNC, STRONG, record, site_of
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.ledger import READ, WRITE, Ledger
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Array, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.global_races import GlobalRaces
@@ -91,7 +91,7 @@ class Overwrites:
                 self.races.clash(one.site, one.lane, position, WRITE, one.rec, one.owner)
         self._suspicions = kept
 
-    def _bytes(self, at: I64) -> Any:
+    def _bytes(self, at: I64) -> Array:
         return self.machine.memory.globals.bytes[at]
 
 

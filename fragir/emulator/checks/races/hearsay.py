@@ -10,7 +10,7 @@ import numpy as np
 
 from fragir.emulator.checks.races.clocks import COLUMN_MASK, PENDING, TIME_SHIFT, Clocks, later
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64, Bools, distinct
+from fragir.emulator.numbers.types import I32, I64, Array, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
@@ -97,7 +97,7 @@ class Clusters:
                 self._reached[lane] = GRIDS in self.knowledge(lane)
         return ~self._reached[lanes] | (owners < -self.waited_for)
 
-    def publish(self, position: int, cluster: int, vector: Any) -> None:
+    def publish(self, position: int, cluster: int, vector: Array) -> None:
         """A resident cluster hands on times by a strong write to a place."""
         if self.alone:
             return

@@ -55,7 +55,7 @@ from fragir.emulator.checks.synchronisation import Sites
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANE_BITS, Mask, Select, Step
-from fragir.emulator.numbers.types import I64, distinct
+from fragir.emulator.numbers.types import I64, Array, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -363,7 +363,7 @@ class Races(Hooks):
 
         return run
 
-    def _meet(self, ids: I64, members: Any, mask: Mask) -> None:
+    def _meet(self, ids: I64, members: Array, mask: Mask) -> None:
         for group in groups_of(ids, members, mask):
             self.strong.arrive(group)
             self.strong.meet(group)
@@ -385,7 +385,7 @@ class Races(Hooks):
         return step
 
 
-def groups_of(ids: I64, members: Any, mask: Mask) -> Iterator[I64]:
+def groups_of(ids: I64, members: Array, mask: Mask) -> Iterator[I64]:
     """The lanes `[warp, lane]` that meet by a membermask."""
     here = np.ones(ids.shape, np.bool_) if mask is None else mask
     for row, named, there in zip(ids, members, here, strict=True):

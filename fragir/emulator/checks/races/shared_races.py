@@ -36,7 +36,7 @@ from fragir.emulator.checks.races.undisputed import (
     UndisputedShared,
 )
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Array, Bools
 from fragir.emulator.program.flow import branches, targets
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class SharedRaces:
                 said.add((kind, letter))
                 self.clash(what, site, lane, int(at[index]), rec)
 
-    def _writes(self, sites: Any) -> Any:
+    def _writes(self, sites: Any) -> Array:
         """Which instructions write, by their sites."""
         return self._writing[np.minimum(sites, len(self._writing) - 1)]
 

@@ -501,8 +501,8 @@ def _alone(
     ledger: Ledger,
     kind: int,
     rows: LedgerRows,
-    mine: Any,
-    owner: Any,
+    mine: Array,
+    owner: Array,
     like: tuple[int, int] | None,
     part: int,
 ) -> bool:
