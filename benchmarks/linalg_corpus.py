@@ -85,7 +85,7 @@ def judged(case: Case, trial: Trial) -> tuple[str, float]:
     trial.execute()
     trial.judge()
     difference = max(differences(case, trial))
-    if not trial.passed:
+    if not trial.has_passed:
         return "outside of the reference's bound", difference
     return "right" if difference <= nearness(trial) else "not what numpy says", difference
 

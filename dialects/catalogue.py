@@ -216,7 +216,7 @@ _MEMORIES = rows(
 operation                cls                      lowering              meaning           in_lanes
 memref.alloc             -                        memories              buffers           -
 memref.alloca            -                        -                     buffers:alloc     -
-memref.cast              registration:CastReader  memories              buffers:same      -
+memref.cast              registration:CastReader  memories              buffers:cast      -
 memref.collapse_shape    -                        memories:collapse     buffers:collapse  -
 memref.copy              registration:CopyReader  -                     buffers           -
 memref.dealloc           -                        memories              buffers:nothing   -
@@ -242,7 +242,7 @@ linalg.pack            tensors.packing:LinalgPackOp      buffers
 linalg.reduce          linalg.shaped:LinalgReduceOp      -
 linalg.softmax         linalg.shaped:SoftmaxOp           contraction
 linalg.unpack          tensors.packing:LinalgUnpackOp    buffers
-tensor.cast            -                                 buffers:same
+tensor.cast            -                                 buffers:cast
 tensor.collapse_shape  -                                 buffers
 tensor.concat          -                                 buffers
 tensor.dim             -                                 buffers

@@ -17,7 +17,7 @@ from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definitio
 from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import PyRDLOpDefinitionError
 
-from fragir.late_dialect import ROWS, named
+from fragir.late_dialect import ROWS, import_named
 
 if TYPE_CHECKING:
     from xdsl.irdl.declarative_assembly_format import FormatProgram
@@ -82,7 +82,7 @@ class Canonical(HasCanonicalizationPatternsTrait):
     def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
         place = ROWS[op.name].place("patterns", op.__module__.rpartition(".")[0])
         assert place is not None
-        return (_pattern(named(":".join(place))),)
+        return (_pattern(import_named(":".join(place))),)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -32,7 +32,7 @@ from xdsl.traits import OpTrait
 
 from fragir.dialects.catalogue import OTHERS
 from fragir.errors import FragirError
-from fragir.late_dialect import ROWS, add_rows, named
+from fragir.late_dialect import ROWS, add_rows, import_named
 
 add_rows(OTHERS)  # those of frag and ptx come with their dialects
 
@@ -100,7 +100,7 @@ class Registry(Generic[ModelT]):
                 return self._attached[base]
             place = self._place(base)
             if place is not None:
-                return named(":".join(place))
+                return import_named(":".join(place))
         return None
 
     def _place(self, cls: type[Any]) -> tuple[str, str] | None:

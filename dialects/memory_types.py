@@ -27,7 +27,7 @@ from fragir.errors import FragirError
 NumberT = TypeVar("NumberT")
 
 
-def mixed(static: DenseArrayBase, dynamic: Sequence[NumberT]) -> list[int | NumberT]:
+def mixed_numbers(static: DenseArrayBase, dynamic: Sequence[NumberT]) -> list[int | NumberT]:
     """A list of which some numbers stand in the text and others are values."""
     given: Iterator[NumberT] = iter(dynamic)
     return [next(given) if n == DYNAMIC_INDEX else n for n in integers(static)]
@@ -94,7 +94,7 @@ def collapsed_type(type_: Memory, groups: Sequence[Sequence[int]]) -> Memory | N
             if step is None or shape[second] < 0 or strides[first] != step * shape[second]:
                 return None
         kept.append(strides[long[-1] if long else group[-1]])
-    return _strided(type_, new, kept)
+    return _strided_type(type_, new, kept)
 
 
 def expanded_type(type_: Memory, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Memory:
@@ -106,7 +106,7 @@ def expanded_type(type_: Memory, groups: Sequence[Sequence[int]], shape: Sequenc
         for dim in reversed(group):
             strides[dim] = step
             step = None if step is None or shape[dim] < 0 else step * shape[dim]
-    return _strided(type_, shape, strides)
+    return _strided_type(type_, shape, strides)
 
 
 def part_type(
@@ -120,10 +120,10 @@ def part_type(
     whole = memref.SubviewOp.infer_result_type(type_, offsets, sizes, strides)
     kept = kept_dims(sizes, shape, memref.SubviewOp.name)
     found = known_strides(whole)
-    return _strided(whole, shape, [found[dim] for dim in kept])
+    return _strided_type(whole, shape, [found[dim] for dim in kept])
 
 
-def _strided(like: Memory, shape: Sequence[int], strides: Sequence[int | None]) -> Memory:
+def _strided_type(like: Memory, shape: Sequence[int], strides: Sequence[int | None]) -> Memory:
     layout = like.layout
     assert isinstance(layout, StridedLayoutAttr)
     new = StridedLayoutAttr(list(strides), layout.offset)

@@ -54,7 +54,7 @@ def main() -> int:
     rows.append(["result", *(str(document["result"]) for document in documents)])
     print(f"{PROGRAM.name}: C = alpha A B + beta C, 256 x 256 x 256, f16 in, f32 out")
     print_table(["", *TARGETS], rows)
-    return 0 if all(trial.passed for trial in trials) else 1
+    return 0 if all(trial.has_passed for trial in trials) else 1
 
 
 if __name__ == "__main__":

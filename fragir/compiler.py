@@ -30,8 +30,8 @@ from fragir.compilation.program import (
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import is_host, kernels_of
 from fragir.dialects.shorthands import is_memref
-from fragir.errors import of_kind
-from fragir.isa.targets import known
+from fragir.errors import check_kind
+from fragir.isa.targets import require_target
 from fragir.passes.stages import is_lanes
 from fragir.ptx import machines
 
@@ -75,10 +75,10 @@ def compile(
     `target` gets this one, unless its text says another. FragirError for everything that is wrong
     with the program, with its place.
     """
-    of_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
+    check_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
     if entry is not None:
-        of_kind(entry, str, "entry is the name of a function")
-    known(target)
+        check_kind(entry, str, "entry is the name of a function")
+    require_target(target)
     stages: dict[str, float] = {}
     start = time.perf_counter()
     text = program if isinstance(program, str) else None
@@ -99,7 +99,7 @@ def compile(
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 known = function.sym_name.data
                 if known not in found or not is_lanes(function):
-                    found[known] = _as_declared(interface_of(function), found.get(known))
+                    found[known] = _declared_interface(interface_of(function), found.get(known))
 
     chosen = steps(module, "lane", target, passes)
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
@@ -120,7 +120,7 @@ def compile(
     return program_of(host, found[name], kernels, target, ptx, origins, stages, text)
 
 
-def _as_declared(now: Interface, before: Interface | None) -> Interface:
+def _declared_interface(now: Interface, before: Interface | None) -> Interface:
     """What a function takes. Of memory of i1, and of such that a pass reads as bytes with another
     sign than the program says, it is noted.
     """
@@ -164,7 +164,7 @@ def _kernel(
         signature=found[name].signature,
         grid_attribute=found[name].grid,
         block=(threads.value.data if isinstance(threads, IntegerAttr) else 32, 1, 1),
-        shared=dynamic_shared(shared_bytes(function)),
+        shared=dynamic_shared_bytes(shared_bytes(function)),
         promises=found[name].promises,
         origins=origins,
     )
@@ -190,6 +190,6 @@ def _note_launch(kernel: Kernel, function: func.FuncOp) -> None:
     kernel.cluster, kernel.whole_clusters = launched_cluster(function)
 
 
-def dynamic_shared(total: int) -> int:
+def dynamic_shared_bytes(total: int) -> int:
     """How much of a kernel's shared memory the launch must give: all beyond 48 KiB, else none."""
     return total if total > machines.STATIC_SHARED else 0

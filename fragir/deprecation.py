@@ -12,6 +12,10 @@ A method that subclasses override, where objects of theirs are taken:
 
     old_methods(check, Hooks, {"on_old": "on_new"}, gone="0.3")
 
+A call that means something else now, in the function that is called:
+
+    warn("fragir.layout.plan of two layouts is fragir.layout.sources now, and goes in fragir 0.3")
+
 A function that goes has `typing_extensions.deprecated("... goes in 0.3; write ...")`, which type
 checkers know too. Nothing that has gone is imported until somebody asks for it.
 """
@@ -33,7 +37,7 @@ def moved(module: str, names: Mapping[str, str], *, gone: str) -> Callable[[str]
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, new = names[name].partition(":")
-        _warn(f"{module}.{name} is {home}.{new} now, and goes in fragir {gone}")
+        warn(f"{module}.{name} is {home}.{new} now, and goes in fragir {gone}")
         return getattr(import_module(home), new)
 
     return __getattr__
@@ -47,7 +51,7 @@ def moved_module(module: str, to: str, *, gone: str) -> Callable[[str], object]:
         if name.startswith("__") or not hasattr(new, name):  # the import system asks for __path__
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         value = getattr(new, name)
-        _warn(f"{module} is {to} now, and goes in fragir {gone}")
+        warn(f"{module} is {to} now, and goes in fragir {gone}")
         return value
 
     return __getattr__
@@ -76,6 +80,6 @@ def old_methods(object_: object, base: type, names: Mapping[str, str], *, gone: 
         )
 
 
-def _warn(message: str) -> None:
-    """At the line that asks: this function, `__getattr__`, and there it is."""
+def warn(message: str) -> None:
+    """At the line that asks: this function, `__getattr__` or who is called, and there it is."""
     warnings.warn(message, DeprecationWarning, stacklevel=3)

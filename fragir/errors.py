@@ -78,7 +78,7 @@ def _excerpt(source: str, col: int | None) -> list[str]:
 
 def pass_on(error: BaseException) -> None:
     """Raises what code of the caller's raised, if the error comes from that: a signal handler, or
-    what was called within `foreign`.
+    what was called within `callers_code`.
 
     To be called before an exception is taken for a mistake, of whomever: it is no one's fault.
     """
@@ -93,7 +93,7 @@ _MARK = "_fragir_is_of_the_caller"
 
 
 @contextmanager
-def foreign() -> Generator[None]:
+def callers_code() -> Generator[None]:
     """Within it code of the caller's is called, whose exceptions are to come out as they are."""
     try:
         yield
@@ -117,7 +117,7 @@ def _is_of_a_signal(error: BaseException) -> bool:
     return False
 
 
-def whole_number(value: object, what: str, least: int | None = None) -> int:
+def require_whole_number(value: object, what: str, least: int | None = None) -> int:
     """A number given as an int of any package; FragirError where it is none or less than `least`.
 
     A bool is no number here: it is a slip.
@@ -127,31 +127,33 @@ def whole_number(value: object, what: str, least: int | None = None) -> int:
     except TypeError:
         number = None
     if number is None:
-        raise FragirError(f"{what} is {_shown(value)}, it must be a whole number")
+        raise FragirError(f"{what} is {_shown_value(value)}, it must be a whole number")
     if least is not None and number < least:
-        raise FragirError(f"{what} is {_shown(number)}, it must be {least} or more")
+        raise FragirError(f"{what} is {_shown_value(number)}, it must be {least} or more")
     return number
 
 
-def extent(value: object, what: str) -> tuple[int, int, int]:
+def require_extent(value: object, what: str) -> tuple[int, int, int]:
     """Sizes in x, y and z from a number or one to three of them; FragirError for anything else."""
     given: Sequence[object] = (value,)  # a list, a tuple, an array
     if isinstance(value, Sequence) or getattr(value, "shape", ()):
         given = () if isinstance(value, str | bytes) else tuple(cast("Iterable[object]", value))
     if not 1 <= len(given) <= 3:
-        shown = _shown(cast("object", value))
+        shown = _shown_value(cast("object", value))
         raise FragirError(f"{what} is {shown}, it must be one to three whole numbers")
-    x, y, z = (*(whole_number(size, what) for size in given), 1, 1)[:3]
+    x, y, z = (*(require_whole_number(size, what) for size in given), 1, 1)[:3]
     return x, y, z
 
 
-def one_of(value: object, choices: Sequence[str], what: str) -> None:
+def check_one_of(value: object, choices: Sequence[str], what: str) -> None:
     """FragirError where a word is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise FragirError(f"{what} is {_shown(value)}, it must be one of {', '.join(choices)}")
+        raise FragirError(
+            f"{what} is {_shown_value(value)}, it must be one of {', '.join(choices)}"
+        )
 
 
-def of_kind(value: object, kind: type | UnionType, what: str, hint: str | None = None) -> None:
+def check_kind(value: object, kind: type | UnionType, what: str, hint: str | None = None) -> None:
     """FragirError where a value is of another type; `what` says what is asked for."""
     if not isinstance(value, kind):
         raise FragirError(f"{what}, not {kind_of(value)}", hint=hint)
@@ -162,13 +164,13 @@ def kind_of(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     """A value in a message, cut where it is long."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def shortened(text: str, most: int = 110) -> str:
+def short_text(text: str, most: int = 110) -> str:
     """A text on one line, cut where it is long: for what a value says of itself."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 4]}...{line[-1]}"

@@ -130,7 +130,7 @@ class LateDialect(Dialect):
     def operations(self) -> Iterator[type[Operation]]:
         """All of them: this imports what is not there yet."""
         yield from self._operations
-        yield from map(named, self.late.values())
+        yield from map(import_named, self.late.values())
 
     @property
     def early_attributes(self) -> Sequence[type[Attribute]]:
@@ -141,17 +141,17 @@ class LateDialect(Dialect):
     def attributes(self) -> Iterator[type[Attribute]]:
         """All attributes and types: this imports what is not there yet."""
         yield from self._attributes
-        yield from map(named, self.late_attributes.values())
+        yield from map(import_named, self.late_attributes.values())
 
     def find_attribute(self, name: str) -> type[Attribute] | None:
         """An attribute or type that is not early, by its name as in programs."""
         where = self.late_attributes.get(name)
-        return None if where is None else named(where)
+        return None if where is None else import_named(where)
 
     def find(self, name: str) -> type[Operation] | None:
         """An operation that is not early, by its name as in programs; None where there is none."""
         where = self.late.get(name)
-        return None if where is None else named(where)
+        return None if where is None else import_named(where)
 
 
 def add_rows(rows: Iterable[Row]) -> None:
@@ -165,7 +165,7 @@ def add_rows(rows: Iterable[Row]) -> None:
         ROWS[row.operation] = row
 
 
-def named(where: str) -> Any:
+def import_named(where: str) -> Any:
     """What `module:name` says, imported; FragirError where it is not there."""
     module, _, name = where.partition(":")
     try:
@@ -174,7 +174,7 @@ def named(where: str) -> Any:
         raise FragirError(f"a row says {where}, which is not there: {error}") from error
 
 
-def exported(
+def lazy_exports(
     package: str, names: Iterable[str], *others: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose names are imported when they are
@@ -186,7 +186,7 @@ def exported(
         where = by_name.get(name)
         if where is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = vars(sys.modules[package])[name] = named(where)  # asked for once
+        found = vars(sys.modules[package])[name] = import_named(where)  # asked for once
         return found
 
     return find, lambda: every, every

@@ -92,14 +92,14 @@ class Plugins(NamedTuple):
             )
         (package,) = homes
         for each in ("dialect", "pass", "target"):
-            taken = _own(each).keys() & _of(self.universes[package], each).keys()
+            taken = _own_factories(each).keys() & _of(self.universes[package], each).keys()
             for other in sorted(taken):
                 raise FragirError(
                     f"the package {package} has a {each} {other}, which is the name of one of "
                     f"{'fragir' if other in _OWN[each] else 'xDSL'}'s",
                     hint="it must give it another name",
                 )
-        return _guarded(package, kind, name, _of(self.universes[package], kind)[name])
+        return _guard_factory(package, kind, name, _of(self.universes[package], kind)[name])
 
     def excuses(self) -> str:
         """`; the package toys, which may have it, cannot be used: ...`, or nothing."""
@@ -124,7 +124,7 @@ def _of(universe: Universe, kind: Kind) -> Mapping[str, Factory[Any]]:
             return universe.all_targets
 
 
-def _own(kind: Kind) -> Mapping[str, Factory[Any]]:
+def _own_factories(kind: Kind) -> Mapping[str, Factory[Any]]:
     match kind:
         case "dialect":
             return own_dialects()
@@ -158,7 +158,7 @@ def _is_a(kind: Kind, found: object) -> bool:
             return isinstance(found, type) and issubclass(found, Target)
 
 
-def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Factory[Any]:
+def _guard_factory(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Factory[Any]:
     """The factory, whose failures are told as the package's."""
 
     def made() -> Any:
@@ -231,7 +231,7 @@ def package_of(kind: Callable[..., object]) -> str | None:
     return None if top in ("fragir", "xdsl") else top
 
 
-def shown(package: str) -> str:
+def package_text(package: str) -> str:
     """A package in a message: what a user's script defines is of the program itself."""
     return "this program" if package == "__main__" else package
 

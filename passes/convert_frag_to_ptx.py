@@ -9,10 +9,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.scopes import threads_of
-from fragir.passes.tile_passes import TargetPass, kernels_of, require
+from fragir.passes.tile_passes import TargetPass, check_level, kernels_of
 
 
 class ConvertFragToPtxPass(TargetPass):
@@ -29,11 +29,11 @@ class ConvertFragToPtxPass(TargetPass):
         from fragir.passes.remarks import check_shared
 
         try:
-            known(self.target)
+            require_target(self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
         for function in kernels_of(op):
-            require(function, self.name)
+            check_level(function, self.name)
             try:
                 lowered = self.lower(function)
             except FragirError as error:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fragir.mlir.diagnostics import fail
-from fragir.passes.tile_passes import kernels_of, require
+from fragir.passes.tile_passes import check_level, kernels_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ConvertLinalgToFragPass(ModulePass):
             if not found:
                 continue
             if len(function.body.blocks) == 1:
-                require(function, self.name)
+                check_level(function, self.name)
             if len(function.body.blocks) > 1 or found[0].parent is not function.body.block:
                 fail(
                     found[0],

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import memref_type
-from fragir.passes.remarks import aligned
+from fragir.passes.remarks import align_buffer
 
 HELD = ("frag.ring", "frag.slot", "frag.in_flight")
 """Types of rings, what they hold, and products under way."""
@@ -61,11 +61,11 @@ def dead_memory(function: func.FuncOp) -> DeadMemory | None:
         elif isinstance(op, frag.RingOp):
             runs.append([(op, behind)] if (behind := _after_ring(op, function)) else [])
             runs.append([])
-    found = [_dead(run) for run in runs if run]
+    found = [_dead_memory(run) for run in runs if run]
     return max(found, key=lambda dead: dead.bytes, default=None)
 
 
-def _dead(run: Sequence[tuple[Operation, Operation]]) -> DeadMemory:
+def _dead_memory(run: Sequence[tuple[Operation, Operation]]) -> DeadMemory:
     last = run[0][1]
     for _, behind in run:
         if last.is_before_in_block(behind):
@@ -75,8 +75,8 @@ def _dead(run: Sequence[tuple[Operation, Operation]]) -> DeadMemory:
 
 def _bytes(op: Operation) -> int:
     if isinstance(op, frag.RingOp):
-        return sum(aligned(op.count * bytes_of_type(part)) for part in op.ring.type.parts)
-    return aligned(bytes_of_type(op.results[0].type))
+        return sum(align_buffer(op.count * bytes_of_type(part)) for part in op.ring.type.parts)
+    return align_buffer(bytes_of_type(op.results[0].type))
 
 
 def _after_ring(ring: frag.RingOp, function: func.FuncOp) -> Operation | None:
@@ -109,7 +109,7 @@ def _over(alloc: memref.AllocOp, block: Block) -> Operation | None:
     if last is alloc:
         return None
     if copied:
-        return _waited(last)
+        return _wait_behind(last)
     return last
 
 
@@ -132,7 +132,7 @@ def _is_complete(op: Operation) -> bool:
     return op.name == "frag.wgmma" and all(type(r.type) is frag.TileType for r in op.results)
 
 
-def _waited(op: Operation | None) -> Operation | None:
+def _wait_behind(op: Operation | None) -> Operation | None:
     """The first operation behind that waits for all copies."""
     while op is not None:
         op = op.next_op

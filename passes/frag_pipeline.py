@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.tile_passes import TargetPass, kernels_of
 
@@ -42,7 +42,7 @@ class FragPipelinePass(TargetPass):
         from fragir.passes.pipelining.streams import groups_of, shared_tiles
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 
-        known(self.target)
+        require_target(self.target)
         for function in kernels_of(op):
             for loop in [x for x in function.walk() if isinstance(x, scf.ForOp)]:
                 stages = self._stages(loop)

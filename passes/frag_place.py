@@ -14,12 +14,12 @@ from xdsl.utils.exceptions import PassFailedException
 from fragir.dialects import frag
 from fragir.dialects.shorthands import operations_in
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.products import PRODUCTS, idle_warps
 from fragir.passes.placing.relations import Relations, tiles_of
-from fragir.passes.placing.rewriting import PlacedTiles, placed
+from fragir.passes.placing.rewriting import PlacedTiles, place_with_staging
 from fragir.passes.remarks import remark
 from fragir.passes.scopes import WarpScope, scopes
 from fragir.passes.tile_passes import TargetPass, kernels_of
@@ -40,7 +40,7 @@ class FragPlacePass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
-            known(self.target)
+            require_target(self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
         for function in kernels_of(op):
@@ -87,12 +87,12 @@ def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | No
 
         return PlacedTiles(plain, infer(function, plain.open, threads, count))
 
-    (plain, inference), remarks = placed(scope.operations, attempt)
+    (plain, inference), remarks = place_with_staging(scope.operations, attempt)
     remark(function, remarks)
     if told is not None:
-        from fragir.passes.placing.explanation import explained
+        from fragir.passes.placing.explanation import explain_function
 
-        told.append(explained(function.sym_name.data, threads.target, plain, inference))
+        told.append(explain_function(function.sym_name.data, threads.target, plain, inference))
     for demand, values in plain.placed:
         for value in values:
             set_layout(value, demand.layout)

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.tile_passes import TargetPass, kernels_of
 
@@ -38,7 +38,7 @@ class FragRasterPass(TargetPass):
         from fragir.dialects.frag.raster import ORDERS
         from fragir.passes.tiling.raster import Raster, lower_loop, take_cluster
 
-        known(self.target)
+        require_target(self.target)
         if self.order not in ORDERS:
             raise FragirError(f"order = {self.order}: an order is one of {', '.join(ORDERS)}")
         if self.group < 0:

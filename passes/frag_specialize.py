@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.tile_passes import TargetPass, kernels_of
 
@@ -39,7 +39,7 @@ class FragSpecializePass(TargetPass):
         from fragir.passes.specializing.divide import divide
         from fragir.passes.specializing.epilogue import divert, mark
 
-        known(self.target)
+        require_target(self.target)
         for function in kernels_of(op):
             function.attributes.pop(SPECIALIZE, None)
             given = function.attributes.pop(CONSUMERS, None)

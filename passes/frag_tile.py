@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fragir.dialects import frag
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import require_target
 from fragir.mlir.diagnostics import fail
 from fragir.passes.tile_passes import TargetPass, kernels_of
 
@@ -32,7 +32,7 @@ class FragTilePass(TargetPass):
         from fragir.passes.tiling.choosing import choice_for
         from fragir.passes.tiling.gemm import Gemm
 
-        known(self.target)
+        require_target(self.target)
         for function in kernels_of(op):
             products = [p for p in function.walk() if isinstance(p, frag.MatmulOp)]
             if not products:

@@ -27,13 +27,13 @@ class LiftStructurePass(ModulePass):
         for function in [f for f in op.ops if isinstance(f, ptx.FunctionOp)]:
             # each step takes a block away, or makes a loop of one
             for _ in rounds("the blocks of a function", 1 + 2 * len(function.body.blocks)):
-                if not any(_step(block) for block in function.body.blocks):
+                if not any(_raise_structure(block) for block in function.body.blocks):
                     break
 
 
-def _step(block: Block) -> bool:
+def _raise_structure(block: Block) -> bool:
     """Raises what begins at a block; whether anything did."""
-    return _follow(block) or _branch(block) or _loop(block)
+    return _join_following(block) or _raise_branch(block) or _raise_loop(block)
 
 
 def _before(block: Block) -> list[Block]:
@@ -60,7 +60,7 @@ def _remove(block: Block) -> None:
     block.erase()
 
 
-def _follow(block: Block) -> bool:
+def _join_following(block: Block) -> bool:
     """Joins a block with the only one behind it, if nothing else leads there."""
     last = block.last_op
     if not isinstance(last, cf.BranchOp) or last.successor is block:
@@ -76,7 +76,7 @@ def _follow(block: Block) -> bool:
     return True
 
 
-def _branch(block: Block) -> bool:
+def _raise_branch(block: Block) -> bool:
     """A branch of which both ways meet again at once."""
     last = block.last_op
     if not isinstance(last, cf.ConditionalBranchOp):
@@ -138,7 +138,7 @@ def _top(op: Operation) -> Block | None:
     return op.parent
 
 
-def _loop(block: Block) -> bool:
+def _raise_loop(block: Block) -> bool:
     """A block that goes back to itself, or on."""
     last = block.last_op
     if not isinstance(last, cf.ConditionalBranchOp):

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.mlir.diagnostics import fail
-from fragir.passes.tile_passes import TargetPass, kernels_of, require
+from fragir.passes.tile_passes import TargetPass, check_level, kernels_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LinalgDispatchPass(TargetPass):
             found = [inner for inner in function.walk() if inner.name.startswith("linalg.")]
             if not found or len(function.body.blocks) > 1:
                 continue
-            require(function, self.name)
+            check_level(function, self.name)
             top = [inner for inner in found if inner.parent is function.body.block]
             if not top or any(_is_inside(inner) for inner in found if inner not in top):
                 fail(

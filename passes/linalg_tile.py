@@ -26,7 +26,7 @@ class LinalgTilePass(TargetPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.structured.bodies import KernelProblem, has_product
         from fragir.passes.structured.writing import (
-            copied,
+            copy_function,
             is_computed,
             matrix_product,
             tile,
@@ -38,7 +38,7 @@ class LinalgTilePass(TargetPass):
             if not any(map(is_computed, function.body.block.ops)):
                 continue
             if matrix_product(function) is not None:
-                found = write(copied(function), self.target)
+                found = write(copy_function(function), self.target)
                 if isinstance(found, KernelProblem) or found.is_matmul:
                     continue
             problem = tile(function, self.target)

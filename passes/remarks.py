@@ -32,7 +32,7 @@ def remark(function: func.FuncOp, words: Iterable[str]) -> None:
 ALIGNED = 1024  # bytes: where buffers of shared memory begin, since swizzles repeat after so many
 
 
-def aligned(size: int) -> int:
+def align_buffer(size: int) -> int:
     """Bytes of shared memory up to where the next buffer begins."""
     return -(-size // ALIGNED) * ALIGNED
 
@@ -43,7 +43,7 @@ def allocate(op: ptx.SharedOp, before: int, target: str) -> int:
     Ends the pass where a block of the target has not so many.
     """
     size = op.bytes.value.data
-    total = before + aligned(size)
+    total = before + align_buffer(size)
     problem = shared_problem(target, size if size < 0 else total)
     if problem is not None:
         message, hint = problem

@@ -108,55 +108,55 @@ class Stage:
         return self.passes.partition(",")[0].partition("{")[0].strip()
 
 
-def _of_tiles(contents: Contents) -> bool:
+def _has_tiles(contents: Contents) -> bool:
     return not contents.has_lanes
 
 
-def _tensors(contents: Contents) -> bool:
+def _has_tensors(contents: Contents) -> bool:
     tensors = "tensor" in contents.dialects or contents.passes_tensors
-    return _of_tiles(contents) and (tensors or contents.returns_memory)
+    return _has_tiles(contents) and (tensors or contents.returns_memory)
 
 
-def _structured(contents: Contents) -> bool:
-    return _linalg(contents) or _tensors(contents)
+def _has_structured(contents: Contents) -> bool:
+    return _has_linalg(contents) or _has_tensors(contents)
 
 
-def _linalg(contents: Contents) -> bool:
+def _has_linalg(contents: Contents) -> bool:
     copies = "memref.copy" in contents.operations
-    return _of_tiles(contents) and (copies or "linalg" in contents.dialects)
+    return _has_tiles(contents) and (copies or "linalg" in contents.dialects)
 
 
-def _products(contents: Contents) -> bool:
-    return _of_tiles(contents) and "frag.matmul" in contents.operations
+def _has_products(contents: Contents) -> bool:
+    return _has_tiles(contents) and "frag.matmul" in contents.operations
 
 
 def _has(name: str) -> Callable[[Contents], bool]:
     """Whether a program of tiles has an operation with a discardable attribute."""
-    return lambda contents: _of_tiles(contents) and name in contents.attributes
+    return lambda contents: _has_tiles(contents) and name in contents.attributes
 
 
-def _loops_over_tiles(contents: Contents) -> bool:
-    return _of_tiles(contents) and "frag.for_tiles" in contents.operations
+def _has_tile_loops(contents: Contents) -> bool:
+    return _has_tiles(contents) and "frag.for_tiles" in contents.operations
 
 
-def _calls(contents: Contents) -> bool:
+def _has_calls(contents: Contents) -> bool:
     return not contents.has_lanes and "func.call" in contents.operations
 
 
 STAGES = (
-    Stage("func-inline", _calls, "linalg-normalize"),
-    Stage("linalg-normalize", _structured, "frag-bufferize"),
-    Stage("frag-bufferize", _tensors, "linalg-dispatch"),
-    Stage("linalg-dispatch", _linalg, "linalg-tile"),
-    Stage("linalg-tile", _linalg, "convert-linalg-to-frag"),
-    Stage("convert-linalg-to-frag", _linalg, "frag-tile"),
-    Stage("frag-tile", _products, "frag-pipeline"),
+    Stage("func-inline", _has_calls, "linalg-normalize"),
+    Stage("linalg-normalize", _has_structured, "frag-bufferize"),
+    Stage("frag-bufferize", _has_tensors, "linalg-dispatch"),
+    Stage("linalg-dispatch", _has_linalg, "linalg-tile"),
+    Stage("linalg-tile", _has_linalg, "convert-linalg-to-frag"),
+    Stage("convert-linalg-to-frag", _has_linalg, "frag-tile"),
+    Stage("frag-tile", _has_products, "frag-pipeline"),
     Stage("frag-pipeline", _has("frag.stages"), "frag-specialize"),
     Stage("frag-specialize", _has("frag.specialize"), "frag-raster"),
-    Stage("frag-raster", _loops_over_tiles, "frag-prefetch"),
+    Stage("frag-raster", _has_tile_loops, "frag-prefetch"),
     Stage("frag-prefetch", _has("frag.prefetch"), "frag-place"),
-    Stage("frag-place", _of_tiles, "convert-frag-to-ptx"),
-    Stage("convert-frag-to-ptx", _of_tiles, "ptx"),
+    Stage("frag-place", _has_tiles, "convert-frag-to-ptx"),
+    Stage("convert-frag-to-ptx", _has_tiles, "ptx"),
 )
 
 LEVELS = {"placed": "frag-place", "lane": "convert-frag-to-ptx"}

@@ -51,7 +51,7 @@ PASSES = (*(stage.name for stage in STAGES), "ptx")
 """The road from a matrix program to text, in order; the last is the target `-t ptx`."""
 
 
-def require(function: func.FuncOp, name: str) -> None:
+def check_level(function: func.FuncOp, name: str) -> None:
     """Fails, at its place, at the first operation that a pass before `name` should have replaced.
 
     A kernel is one block: also fails where a function has branches between several.
@@ -59,7 +59,9 @@ def require(function: func.FuncOp, name: str) -> None:
     for op, before in _missing(function):
         if PASSES.index(before) < PASSES.index(name):
             asked = "-t ptx" if name == "ptx" else name
-            fail(op, f"{_shown(op)} is left, which {asked} cannot take: run {before} first")
+            fail(
+                op, f"{_operation_text(op)} is left, which {asked} cannot take: run {before} first"
+            )
     if len(function.body.blocks) != 1:
         fail(function, f"{function.sym_name.data} has branches between blocks; use scf")
 
@@ -76,7 +78,7 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
             yield op, "frag-tile"
         elif op.name == "frag.for_tiles":
             yield op, "frag-raster"
-        elif any(_unplaced(type_) for type_ in types):
+        elif any(_is_unplaced(type_) for type_ in types):
             yield op, "frag-place"
         elif op.name.startswith("frag.") or any(isinstance(type_, MemRefType) for type_ in types):
             yield op, "convert-frag-to-ptx"
@@ -87,14 +89,14 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
             yield function, "convert-frag-to-ptx"
 
 
-def _unplaced(type_: Attribute) -> bool:
+def _is_unplaced(type_: Attribute) -> bool:
     tile = frag.held_tile(type_)
     return tile is not None and tile.placement is None
 
 
-def _shown(op: Operation) -> str:
+def _operation_text(op: Operation) -> str:
     if isinstance(op, func.FuncOp):
         return f"memory or a tensor among the arguments of {op.sym_name.data}"
-    if any(_unplaced(value.type) for value in (*op.operands, *op.results)):
+    if any(_is_unplaced(value.type) for value in (*op.operands, *op.results)):
         return f"{op.name} on tiles without a layout"
     return op.name

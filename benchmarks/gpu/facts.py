@@ -24,14 +24,14 @@ def prepare(kit: Builder) -> None:
     """Cubins; the emulator says what is assumed."""
     for name in units(kit):
         kit.carry(facts.read(name)[1])
-        found = facts.asked(name, facts.on_emulator)
+        found = facts.ask_machine(name, facts.on_emulator)
         if found["found"] != found["assumed"]:
             raise FragirError(f"{name}: the emulator says {found['found']}: {found['words']}")
 
 
 def run(work: Work) -> dict[str, Any]:
     """What the GPU says, with `wrong` where something else is assumed."""
-    found = facts.asked(work.unit, facts.on_gpu(TARGET))
+    found = facts.ask_machine(work.unit, facts.on_gpu(TARGET))
     if found["found"] == found["assumed"]:
         return found
     return {**found, "wrong": f"{found['asks']} {found['found']}, not {found['assumed']}"}

@@ -151,7 +151,7 @@ def schedules(case: Case, target: str, count: int) -> dict[str, str]:
     import fragir
     from fragir.dialects import frag
     from fragir.passes.tiling.modelled import problem_of
-    from fragir.passes.tiling.role_schedule import unmapped
+    from fragir.passes.tiling.role_schedule import unmapped_reason
     from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, configurations, in_parts
     from fragir.scheduling.choice import rank
 
@@ -159,7 +159,7 @@ def schedules(case: Case, target: str, count: int) -> dict[str, str]:
     matmul = next(op for op in module.walk() if isinstance(op, frag.MatmulOp))
     problem = problem_of(matmul, (case.m, case.n, case.k), target)
     spaces = [FRAG_TILE]
-    if problem.wgmma and unmapped(matmul, target) is None:
+    if problem.wgmma and unmapped_reason(matmul, target) is None:
         spaces.append(SPECIALISED)
     spaces = [space._replace(parts=space.parts + in_parts(16)) for space in spaces]
     every = [one for space in spaces for one in configurations(problem, space)]

@@ -99,7 +99,7 @@ def taken() -> dict[str, Any]:
 
     from fragir.toolchain import cubins, driver
 
-    carried = cubins.carried(TARGET, SMALLEST)
+    carried = cubins.carried_cubin(TARGET, SMALLEST)
     if carried is None:
         return {"taken": False, "words": "the kit's cubins are not there"}
     out = np.zeros(32, np.uint32)

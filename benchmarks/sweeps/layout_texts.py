@@ -180,7 +180,7 @@ def ask(one: Layout) -> None:
         *(partial(layout.to_cute, one), partial(layout.to_linear, one)),
         *(partial(layout.inverse, one), partial(layout.right_inverse, one)),
         *(partial(layout.left_inverse, one), partial(layout.complement, one, one.shape)),
-        *(partial(layout.logical_product, one, one), partial(layout.plan, one, one)),
+        *(partial(layout.logical_product, one, one), partial(layout.sources, one, one)),
         *(partial(layout.subtile, one, origin, one.shape), partial(one.inverse, *origin)),
         *(partial(layout.write_layout, one, n) for n in ("f2", "ttg", "linear", "cute")),
         *(partial(layout.coalesce, one), partial(layout.recast, one, 8, 16)),

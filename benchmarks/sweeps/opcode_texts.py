@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fragir.emulator.numbers.types import FORMATS, width_of
 from fragir.emulator.values.arrays import definition
-from fragir.emulator.values.c import spelled
+from fragir.emulator.values.c import opcodes_of_line
 from fragir.emulator.values.language import (
     BOOL,
     FLOATS,
@@ -115,7 +115,7 @@ def forms(rows: Iterable[Opcode] = ()) -> Iterator[Form]:
         for line in row.box if isinstance(row.decode, str) else ():
             if line.missing:
                 continue
-            for words in spelled(row, line):
+            for words in opcodes_of_line(row, line):
                 yield Form(row, line, words, line.counts(words)[-1])
 
 

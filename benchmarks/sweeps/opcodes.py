@@ -125,7 +125,7 @@ def operands(name: str, line: Line, words: Sequence[str]) -> list[str]:
         elif kind == "wide":
             kind = _WIDE.get(types[-1] if types else "", "b64")
         elif kind in ("", "v"):
-            kind = (types[0] if operand.written else types[-1]) if types else "b32"
+            kind = (types[0] if operand.is_written else types[-1]) if types else "b32"
         if kind == "f32x4":
             found.append("{%r4, %r5, %r6, %r7}")
             continue
@@ -136,9 +136,9 @@ def operands(name: str, line: Line, words: Sequence[str]) -> list[str]:
         letter = _LETTERS[width]
         texts = [f"%{letter}{i}" for i in range(index, index + max(many, 1))]
         vector = (many and not name.startswith(("clusterlaunch",))) or (
-            name.endswith("ctaid") and operand.written
+            name.endswith("ctaid") and operand.is_written
         )
-        if name.endswith("get_first_ctaid") and operand.written:
+        if name.endswith("get_first_ctaid") and operand.is_written:
             texts = ["%r4", "%r5", "%r6", "%r7"]
         text = "{" + ", ".join(texts) + "}" if vector else texts[0]
         if "|" in key:
@@ -160,7 +160,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
     """Statements of an opcode: all that its words allow, and some that they do not."""
     rows = [r for r in OPCODES.rows if r.name == name]
     box = [line for r in rows for line in r.box]
-    if any(line.open for line in box) or "matrix" in name:
+    if any(line.is_open for line in box) or "matrix" in name:
         return _of_open(name, most, random)
     groups = _groups(box)
     choices = [["", *g] for g in groups]
@@ -182,7 +182,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
             given = given[:-1]
         elif change == "none":
             given = []
-        elif given and change and line.operands[0].written and given[0][0] != "{":
+        elif given and change and line.operands[0].is_written and given[0][0] != "{":
             given[0] = change.format(given[0].partition("|")[0])
         made[written(name, words, given)] = None
         if not change and counts and counts[0] < len(given) and line.operands[-1].optional:

@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 
 import fragir
 from fragir.compiler import parse
-from fragir.sweeps.faults import described
+from fragir.sweeps.faults import error_text
 
 
 class RoundTrips:
@@ -32,7 +32,7 @@ class RoundTrips:
         try:
             again = parse(text, level)
         except Exception as error:
-            self.findings.append(f"after {level} not read again: {described(error)}")
+            self.findings.append(f"after {level} not read again: {error_text(error)}")
             return
         if not module.is_structurally_equivalent(again):
             self.findings.append(f"after {level} another program is read again")
@@ -46,7 +46,7 @@ class RoundTrips:
         try:
             found = fragir.compile(self.texts[level], target=target).ptx
         except Exception as error:
-            return [f"text after {level} does not compile: {described(error)}"]
+            return [f"text after {level} does not compile: {error_text(error)}"]
         return [] if found == ptx else [f"text after {level} becomes other PTX"]
 
 

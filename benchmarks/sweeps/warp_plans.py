@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fragir.layout.f2 import image, rank
 from fragir.layout.planning.colouring import table_plan
 from fragir.layout.planning.registers import RegisterColumns
-from fragir.layout.planning.simulate import filled, simulated, unpacked
+from fragir.layout.planning.simulate import elements_of_words, simulate, words_of_points
 from fragir.layout.planning.warp import WarpPlan, warp_plan
 from fragir.sweeps import Plan, Result, Sweep, Task
 from fragir.sweeps.attempt import attempt
@@ -100,7 +100,7 @@ def lost_points(
     held: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], bits: int, program: Any
 ) -> int:
     """The same for tables of points, -1 being nothing."""
-    found = unpacked(simulated(program, filled(held, bits)), bits)
+    found = elements_of_words(simulate(program, words_of_points(held, bits)), bits)
     expected: NDArray[np.int64] = np.array(wanted, dtype=np.int64).T
     wrong = np.zeros(expected.shape, dtype=bool)
     for part in range(found.shape[1]):

@@ -12,7 +12,7 @@ from typing import Any
 
 from fragir import isa
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
-from fragir.sweeps.faults import described
+from fragir.sweeps.faults import error_text
 from tests.families import judges
 from tests.families.every import Case
 
@@ -36,7 +36,7 @@ def run(task: Task) -> Result:
         try:
             judge(case)
         except AssertionError as error:
-            findings.append(f"{judges.name(case)}: {judge.__name__}: {described(error)}")
+            findings.append(f"{judges.name(case)}: {judge.__name__}: {error_text(error)}")
     if task.parameters["ptxas"]:
         findings += [f"{judges.name(case)}: ptxas: {w}" for w in _warnings(case)]
     judges.compiled.cache_clear()  # a kernel is not asked for again

@@ -65,7 +65,7 @@ def access_cost(layout: Layout, chunk: int, memory: TileMemory, costs: Costs = C
     steps = list(_digits(layout, "element"))
     elements = prod(size for size, _ in steps)
     if memory.swizzle is not None:
-        return _shared(layout, elements, chunk, memory, costs)
+        return _shared_cost(layout, elements, chunk, memory, costs)
     width = _width(steps, chunk, memory)
     sectors = _sectors(layout, width, memory)
     # one that is tested for lying inside takes a comparison and its joining
@@ -212,7 +212,9 @@ def _sectors(layout: Layout, width: int, memory: TileMemory) -> int:
 # --- shared memory --------------------------------------------------------------------------------
 
 
-def _shared(layout: Layout, elements: int, chunk: int, memory: TileMemory, costs: Costs) -> float:
+def _shared_cost(
+    layout: Layout, elements: int, chunk: int, memory: TileMemory, costs: Costs
+) -> float:
     steps = list(_digits(layout, "element"))
     words = -(-elements * memory.bits // 32)
     if memory.matrices and _by_matrices(layout, steps, memory):

@@ -72,7 +72,7 @@ class MmaFragment(NamedTuple):
 
     @property
     def is_wgmma(self) -> bool:
-        return parse_name(self.instruction).by_warpgroups
+        return parse_name(self.instruction).is_by_warpgroups
 
     def resolve(self) -> isa.Operand:
         """The operand of the instruction in the table; FragirError where there is none."""

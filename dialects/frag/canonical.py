@@ -39,7 +39,7 @@ def of(value: SSAValue, kind: type[Any]) -> Any:
     return value.owner if isinstance(value, OpResult) and isinstance(value.op, kind) else None
 
 
-def open_tiles(*ops: Operation) -> bool:
+def are_unplaced(*ops: Operation) -> bool:
     """Whether operations are not placed: no tile of theirs has a layout, and none is staged."""
     values = [value for op in ops for value in (*op.operands, *op.results)]
     return all(tile_of(value).placement is None for value in values) and not any(
@@ -143,12 +143,12 @@ def transpose(op: TransposeOp) -> Simpler | None:
     """In the order as it is, of a transposition, of one value everywhere."""
     if (filled := _of_one_value(op)) is not None:
         return filled
-    if not open_tiles(op):
+    if not are_unplaced(op):
         return None
     if op.order == tuple(range(len(op.order))):
         return [op.source]
     inner = of(op.source, TransposeOp)
-    if inner is None or not open_tiles(inner):
+    if inner is None or not are_unplaced(inner):
         return None
     return [TransposeOp(inner.source, [inner.order[dim] for dim in op.order])]
 
@@ -157,12 +157,12 @@ def reshape(op: ReshapeOp) -> Simpler | None:
     """To the shape that it has, of a reshape, of one value everywhere."""
     if (filled := _of_one_value(op)) is not None:
         return filled
-    if not open_tiles(op):
+    if not are_unplaced(op):
         return None
     if op.source.type == op.result.type:
         return [op.source]
     inner = of(op.source, ReshapeOp)
-    if inner is None or not open_tiles(inner):
+    if inner is None or not are_unplaced(inner):
         return None
     return [ReshapeOp(inner.source, op.result.type)]
 
@@ -171,18 +171,18 @@ def slice_(op: SliceTileOp) -> Simpler | None:
     """The whole, a part of a part, of one of two tiles behind each other, of one value."""
     if (filled := _of_one_value(op)) is not None:
         return filled
-    if not open_tiles(op):
+    if not are_unplaced(op):
         return None
     if op.source.type == op.result.type:
         return [op.source]
     offsets, strides = [cut.start for cut in op.cutouts], [cut.step for cut in op.cutouts]
     inner: SliceTileOp | None = of(op.source, SliceTileOp)
-    if inner is not None and open_tiles(inner):
+    if inner is not None and are_unplaced(inner):
         first = [cut.start + cut.step * at for cut, at in zip(inner.cutouts, offsets, strict=True)]
         steps = [cut.step * step for cut, step in zip(inner.cutouts, strides, strict=True)]
         return [SliceTileOp(inner.source, first, op.result.type, steps)]
     both: ConcatenateOp | None = of(op.source, ConcatenateOp)
-    if both is None or not open_tiles(both):
+    if both is None or not are_unplaced(both):
         return None
     dim, border = both.along, tile_of(both.first).shape[both.along]
     cut = op.cutouts[dim]
@@ -202,7 +202,7 @@ def concat(op: ConcatenateOp) -> Simpler | None:
     first, second = of(op.first, SliceTileOp), of(op.second, SliceTileOp)
     if first is None or second is None or first.source is not second.source:
         return None
-    if not open_tiles(op, first, second):
+    if not are_unplaced(op, first, second):
         return None
     for dim, (one, other) in enumerate(zip(first.cutouts, second.cutouts, strict=True)):
         behind = one.start + one.step * one.length if dim == op.along else one.start
@@ -216,7 +216,7 @@ def concat(op: ConcatenateOp) -> Simpler | None:
 def split(op: SplitOp) -> Simpler | None:
     """Of what has been joined."""
     joined = of(op.source, JoinOp)
-    if joined is None or not open_tiles(op, joined):
+    if joined is None or not are_unplaced(op, joined):
         return None
     return [joined.first, joined.second]
 
@@ -224,7 +224,7 @@ def split(op: SplitOp) -> Simpler | None:
 def join(op: JoinOp) -> Simpler | None:
     """Of the two that a tile has been split into."""
     parts = of(op.first, SplitOp)
-    if parts is None or not open_tiles(op, parts):
+    if parts is None or not are_unplaced(op, parts):
         return None
     if op.first is not parts.first or op.second is not parts.second:
         return None

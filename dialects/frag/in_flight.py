@@ -33,7 +33,7 @@ from fragir.dialects.interfaces import LayoutInterface, OperandAt, Tile
 # --- values that are used up once -----------------------------------------------------------------
 
 
-def carried(value: SSAValue) -> list[SSAValue]:
+def carried_values(value: SSAValue) -> list[SSAValue]:
     """A value, and every one that it becomes when loops and branches pass it on."""
     found = [value]
     for one in found:
@@ -64,7 +64,7 @@ def passed_on(use: Use) -> Iterator[SSAValue]:
             yield parent.results[number]
 
 
-def named(value: SSAValue, first: SSAValue, what: str) -> str:
+def carrier_name(value: SSAValue, first: SSAValue, what: str) -> str:
     """What a value is called that carries the first one on, or is it."""
     name = f"%{value.name_hint}" if value.name_hint else f"a {what}"
     if value is first:
@@ -109,15 +109,15 @@ class LinearUse:
         owner = self.value.owner
         block = owner if isinstance(owner, Block) else owner.parent_block()
         assert block is not None
-        self._block(block)
+        self._check_block(block)
 
-    def _block(self, block: Block) -> None:
+    def _check_block(self, block: Block) -> None:
         taken: Operation | None = None
         for op in block.ops:
             if op not in self.within:
                 continue
             if taken is not None:
-                self._after(op, taken)
+                self._fail_behind(op, taken)
             uses = sum(operand is self.value for operand in op.operands)
             takes = uses if op in self.takers else 0
             if takes > 1:
@@ -125,14 +125,14 @@ class LinearUse:
             if takes:
                 taken = op
             elif op in self.above_takers:
-                self._regions(op)
+                self._check_regions(op)
                 taken = op
         if taken is None:
             raise VerifyException(
                 f"{self.name} is not used up{_in(block)}: end with {self.end}, or pass it on"
             )
 
-    def _regions(self, op: Operation) -> None:
+    def _check_regions(self, op: Operation) -> None:
         """A use inside of an operation with regions."""
         if not isinstance(op, scf.IfOp):
             raise VerifyException(
@@ -145,9 +145,9 @@ class LinearUse:
                     f"{self.name} is used up in one branch of {op.name}{at(op)}; the other needs "
                     f"{self.end}, too"
                 )
-            self._block(region.block)
+            self._check_block(region.block)
 
-    def _after(self, op: Operation, taken: Operation) -> None:
+    def _fail_behind(self, op: Operation, taken: Operation) -> None:
         if op in self.above_takers:
             raise VerifyException(
                 f"{self.name} is used up twice, by {taken.name}{at(taken)} and {op.name}{at(op)}"
@@ -210,14 +210,16 @@ class AwaitOp(IRDLOperation, LayoutInterface):
 
     def __init__(self, source: SSAValue | Operation):
         source = SSAValue.get(source)
-        super().__init__(operands=[source], result_types=[_awaitable(source.type).awaited()])
+        super().__init__(
+            operands=[source], result_types=[_require_awaitable(source.type).awaited()]
+        )
 
     def same_layout(self) -> Iterator[Sequence[Tile]]:
         """A tile and the tile in flight that it was."""
         yield OperandAt(self, 0), self.result
 
     def verify_(self) -> None:
-        type_ = _awaitable(self.source.type)
+        type_ = _require_awaitable(self.source.type)
         if self.result.type != type_.awaited():
             raise VerifyException(
                 f"frag.await of {self.source.type} gives {type_.awaited()}, not {self.result.type}"
@@ -245,7 +247,7 @@ class AwaitOp(IRDLOperation, LayoutInterface):
         printer.print_attribute(self.source.type)
 
 
-def _awaitable(type_: Attribute) -> AwaitableType:
+def _require_awaitable(type_: Attribute) -> AwaitableType:
     if not isinstance(type_, AwaitableType):
         raise VerifyException(_not_awaitable(type_))
     return type_
@@ -283,8 +285,8 @@ def check_in_flight(tile: SSAValue) -> None:
     """
     if isinstance(tile.owner, Operation) and tile.owner.parent is None:
         return
-    for value in carried(tile):
-        LinearUse(value, named(value, tile, _WHAT), "frag.await", _WHAT).check()
+    for value in carried_values(tile):
+        LinearUse(value, carrier_name(value, tile, _WHAT), "frag.await", _WHAT).check()
 
 
 _WHAT = "tile in flight"

@@ -205,7 +205,7 @@ def fragment_instruction(name: str, operand: str) -> isa.Instruction:
     if operand not in ("a", "b", "c"):
         raise FragirError(f"no operand '{operand}'", hint="write a, b or c (d has c's layout)")
     shape, type_, orders = named = parse_name(name)
-    if named.by_warpgroups:
+    if named.is_by_warpgroups:
         if not wgmma_k(type_):
             raise FragirError(f"no wgmma multiplies {type_}", hint=f"it takes {wgmma_types()}")
         instruction = wgmma(mnk(shape)[1], type_, type_, accumulators(type_)[0])
@@ -276,7 +276,7 @@ def check_words(types: tuple[str, str, str, str], how: How) -> None:
         accumulator_of(a, b, None)
 
 
-def exists(shape: str, types: tuple[str, str, str, str], how: How) -> bool:
+def is_mma(shape: str, types: tuple[str, str, str, str], how: How) -> bool:
     """Whether there is an mma of this shape, whatever its target."""
     try:
         mma(shape, *types, how=how)

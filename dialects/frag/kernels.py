@@ -169,13 +169,13 @@ class _Launches(SymbolUserOpInterface):
                 f"{op.name}: @{name} takes {len(wanted)} arguments, {len(given)} are given"
             )
         for number, (want, type_) in enumerate(zip(wanted, given, strict=True)):
-            if not _alike(want, type_):
+            if not _are_alike(want, type_):
                 raise VerifyException(
                     f"{op.name}: argument {number} of @{name} is {want}, {type_} is given"
                 )
 
 
-def _alike(one: Attribute, other: Attribute) -> bool:
+def _are_alike(one: Attribute, other: Attribute) -> bool:
     """Whether types are equal, but for the sign of integers in memory."""
     if is_memref(one) and is_memref(other):
         x, y = one.element_type, other.element_type

@@ -89,7 +89,7 @@ def parse_lanes(parser: Parser) -> LanesText:
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
     tiles = parser.resolve_operands(unresolved, types, position)
     layouts = [
-        _stated(parser, name, type_, layout, position)
+        _stated_layout(parser, name, type_, layout, position)
         for (name, layout), type_ in zip(operands, types, strict=True)
     ]
     known = dict(zip((name for name, _ in operands), layouts, strict=True))
@@ -105,7 +105,9 @@ def parse_lanes(parser: Parser) -> LanesText:
                 if layout is None:
                     parser.raise_error(f"%{operand.operand_name} is no operand", here)
             outputs.append(type_)
-            layouts.append(_stated(parser, f"result {len(outputs) - 1}", type_, layout, here))
+            layouts.append(
+                _stated_layout(parser, f"result {len(outputs) - 1}", type_, layout, here)
+            )
             if parser.parse_optional_punctuation(",") is None:
                 break
     body = parser.parse_region()
@@ -123,7 +125,7 @@ def _parse_layout(parser: Parser) -> LayoutAttr | None:
     return layout
 
 
-def _stated(
+def _stated_layout(
     parser: Parser, name: str, type_: Attribute, layout: LayoutAttr | None, position: int
 ) -> LayoutAttr:
     found = layout or (type_.placement if isinstance(type_, TileType) else None)
@@ -189,7 +191,7 @@ class HeldTile(NamedTuple):
     layout: LayoutAttr
 
     @property
-    def placed(self) -> TileType:
+    def placed_type(self) -> TileType:
         """The tile's type with this layout."""
         return self.type.with_layout(self.layout)
 
@@ -272,18 +274,20 @@ class LanesOp(IRDLOperation, LayoutInterface, MemoryInterface):
         count = len(self.tiles) + len(self.outputs)
         if len(self.layouts) != count or not all(isinstance(x, LayoutAttr) for x in self.layouts):
             raise VerifyException(f"frag.lanes: {count} tiles take as many layouts in `layouts`")
-        names = [*_numbered("operand", self.tiles), *_numbered("result", self.outputs)]
+        names = [*_numbered_names("operand", self.tiles), *_numbered_names("result", self.outputs)]
         vectors = [_registers(name, h) for name, h in zip(names, self.held(), strict=True)]
         for output, held in zip(self.outputs, self.held()[len(self.tiles) :], strict=True):
             if output.type.placement not in (None, held.layout):
                 raise VerifyException(f"frag.lanes: {output.type} is stated to be in {held.layout}")
         taken = [INDEX, INDEX, *vectors[: len(self.tiles)]]
-        _same("the region takes", self.body.block.arg_types, taken, "lane, warp, and each tile's")
+        _check_types(
+            "the region takes", self.body.block.arg_types, taken, "lane, warp, and each tile's"
+        )
         last = self.body.block.last_op
         if not isinstance(last, YieldOp):
             raise VerifyException("frag.lanes: the region must end in frag.yield")
         given = [value.type for value in last.values]
-        _same("the region yields", given, vectors[len(self.tiles) :], "each result's")
+        _check_types("the region yields", given, vectors[len(self.tiles) :], "each result's")
         for op in self.body.walk():
             values = (*op.operands, *op.results)
             if any(isinstance(value.type, TileType) for value in values):
@@ -309,7 +313,7 @@ class LanesOp(IRDLOperation, LayoutInterface, MemoryInterface):
         print_lanes(printer, self.tiles, self.held(), self)
 
 
-def _numbered(what: str, values: Sequence[SSAValue]) -> list[str]:
+def _numbered_names(what: str, values: Sequence[SSAValue]) -> list[str]:
     return [f"{what} {number}" for number in range(len(values))]
 
 
@@ -323,7 +327,9 @@ def _registers(name: str, held: HeldTile) -> VectorType[Attribute]:
         raise VerifyException(f"frag.lanes: {name}: {error}") from error
 
 
-def _same(what: str, found: Sequence[Attribute], wanted: Sequence[Attribute], which: str) -> None:
+def _check_types(
+    what: str, found: Sequence[Attribute], wanted: Sequence[Attribute], which: str
+) -> None:
     """Whether types are those that layouts make of tiles."""
     if list(found) != list(wanted):
         texts = [", ".join(map(str, types)) or "nothing" for types in (found, wanted)]
@@ -358,7 +364,7 @@ def _is_loose(op: Operation) -> bool:
     return top is op or not isinstance(top, Operation)
 
 
-def enclosing(op: Operation) -> LanesOp:
+def enclosing_lanes(op: Operation) -> LanesOp:
     """The region that an operation stands in; VerifyException where there is none."""
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, LanesOp):
@@ -395,7 +401,7 @@ class CoordinatesOp(IRDLOperation):
 
     def held(self) -> HeldTile:
         """The tile that is meant."""
-        op, number = enclosing(self), self.tile.value.data
+        op, number = enclosing_lanes(self), self.tile.value.data
         count = len(op.tiles)
         held = op.held()
         known = held[:count] if self.of.data == "operand" else held[count:]
@@ -462,7 +468,7 @@ class PointerOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not _is_loose(self):
-            enclosing(self)
+            enclosing_lanes(self)
         if not is_memref(self.memory.type):
             raise VerifyException(f"frag.pointer takes a memref, not {self.memory.type}")
         type_ = memref_type(self.memory.type)

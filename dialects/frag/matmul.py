@@ -277,7 +277,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             shapes[1][::-1] if self.b_transposed else shapes[1],
             shapes[2],
         )
-        return _same("M", m, m2), _same("N", n, n2), _same("K", k, k2)
+        return (
+            _require_same_size("M", m, m2),
+            _require_same_size("N", n, n2),
+            _require_same_size("K", k, k2),
+        )
 
     def batch(self) -> tuple[int | None, ...]:
         """The dimensions of a batch of products as far as they are static; none for one product."""
@@ -351,7 +355,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             )
 
 
-def _same(name: str, first: int, second: int) -> int | None:
+def _require_same_size(name: str, first: int, second: int) -> int | None:
     if DYNAMIC_INDEX in (first, second):
         known = [size for size in (first, second) if size != DYNAMIC_INDEX]
         return known[0] if known else None

@@ -312,7 +312,7 @@ class HeadOp(IRDLOperation, MemoryInterface):
     def __init__(self, memory: SSAValue | Operation, end: SSAValue | Operation):
         memory = SSAValue.get(memory)
         super().__init__(
-            operands=[memory, end], result_types=[open_ended(memref_type(memory.type))]
+            operands=[memory, end], result_types=[open_ended_type(memref_type(memory.type))]
         )
 
     def view_of(self) -> SSAValue:
@@ -352,13 +352,13 @@ class HeadOp(IRDLOperation, MemoryInterface):
             raise VerifyException(
                 f"{self.name}: global memory of one dimension or more has first rows, not {memory}"
             )
-        if self.result.type != open_ended(memory):
+        if self.result.type != open_ended_type(memory):
             raise VerifyException(
-                f"{self.name}: the result is {open_ended(memory)}, not {self.result.type}"
+                f"{self.name}: the result is {open_ended_type(memory)}, not {self.result.type}"
             )
 
 
-def open_ended(memory: MemRefType[Attribute]) -> MemRefType[Attribute]:
+def open_ended_type(memory: MemRefType[Attribute]) -> MemRefType[Attribute]:
     """The type of memory whose first size is known at run time only."""
     shape = (DYNAMIC_INDEX, *memory.get_shape()[1:])
     return MemRefType(memory.element_type, shape, memory.layout, memory.memory_space)

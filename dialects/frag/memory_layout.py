@@ -70,12 +70,12 @@ def memory_layout(type_: MemRefType[Attribute]) -> Layout:
             hint="the layout says all: write #frag.shared without a swizzle",
         )
     if isinstance(layout, ExplicitLayoutAttr):
-        return _checked(layout.data, type_.get_shape())
+        return _require_memory_layout(layout.data, type_.get_shape())
     strides = strides_of(type_)
     assert strides is not None
     if DYNAMIC_INDEX in strides:
         raise FragirError(f"{type_} has strides that are not known")
-    return _checked(_strided(type_.get_shape(), strides), type_.get_shape())
+    return _require_memory_layout(_strided_layout(type_.get_shape(), strides), type_.get_shape())
 
 
 def check_memory(operation: str, type_: MemRefType[Attribute]) -> None:
@@ -156,7 +156,7 @@ def matrix_layout(layout: Layout) -> Layout:
 
 
 @lru_cache(maxsize=1024)
-def _strided(shape: tuple[int, ...], strides: Strides) -> Layout:
+def _strided_layout(shape: tuple[int, ...], strides: Strides) -> Layout:
     axes = [
         Axis(f"d{number}", (Mode(size, (stride,)),))
         for number, (size, stride) in enumerate(zip(shape, strides, strict=True))
@@ -165,7 +165,7 @@ def _strided(shape: tuple[int, ...], strides: Strides) -> Layout:
 
 
 @lru_cache(maxsize=1024)
-def _checked(layout: Layout, shape: tuple[int, ...]) -> Layout:
+def _require_memory_layout(layout: Layout, shape: tuple[int, ...]) -> Layout:
     """The layout, if it gives every element of the shape its own place; else FragirError."""
     sizes = layout.sizes
     if layout.dims != ELEMENTS:
@@ -284,7 +284,9 @@ def rows_as_they_are(rows: int) -> ExplicitLayoutAttr:
     return ExplicitLayoutAttr(Layout((Axis(ROW, (Mode(rows, (1,)),)),), (ROW,)))
 
 
-def stored(type_: MemRefType[Attribute], order: ExplicitLayoutAttr) -> MemRefType[Attribute]:
+def type_in_row_order(
+    type_: MemRefType[Attribute], order: ExplicitLayoutAttr
+) -> MemRefType[Attribute]:
     """The type of a shared matrix, or of a stack of them, with its rows in an order."""
     layout = memory_layout(type_)
     axes = dict(zip(layout.names, type_.get_shape(), strict=True))

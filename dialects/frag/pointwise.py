@@ -262,8 +262,8 @@ def _join(op: Operation, wanted: list[Attribute]) -> bool:
     """Operands get the types that are wanted."""
     changed = False
     for number, (value, type_) in enumerate(zip(op.operands, wanted, strict=False)):
-        if value.type != type_ and _alike(value.type, type_):
-            op.operands[number] = _converted(op, value, type_, InsertPoint.before(op))
+        if value.type != type_ and _are_alike(value.type, type_):
+            op.operands[number] = _cast_sign(op, value, type_, InsertPoint.before(op))
             changed = True
     return changed
 
@@ -273,24 +273,24 @@ def _join_results(call: func.CallOp, given: list[Attribute]) -> bool:
     changed = False
     for result, type_ in zip(call.results, given, strict=False):
         written = result.type
-        if written != type_ and _alike(written, type_):
+        if written != type_ and _are_alike(written, type_):
             uses = list(result.uses)
             result = Rewriter.replace_value_with_new_type(result, type_)
-            converted = _converted(call, result, written, InsertPoint.after(call))
+            converted = _cast_sign(call, result, written, InsertPoint.after(call))
             for use in uses:
                 use.operation.operands[use.index] = converted
             changed = True
     return changed
 
 
-def _alike(one: Attribute, other: Attribute) -> bool:
+def _are_alike(one: Attribute, other: Attribute) -> bool:
     if not isinstance(one, TileType) or not isinstance(other, TileType):
         return False
     placed = one.placement is not None and other.placement is not None
     return placed and one.element_type == other.element_type and one.goes_with(other)
 
 
-def _converted(op: Operation, value: SSAValue, type_: Attribute, at: InsertPoint) -> SSAValue:
+def _cast_sign(op: Operation, value: SSAValue, type_: Attribute, at: InsertPoint) -> SSAValue:
     assert isinstance(type_, TileType)
     made = ConvertOp(value, type_)
     made.location = op.location

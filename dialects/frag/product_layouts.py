@@ -29,7 +29,7 @@ from fragir.dialects.frag.instructions import (
     check_how,
     check_target,
     check_words,
-    exists,
+    is_mma,
     largest_n,
     lookup,
     parse_name,
@@ -43,7 +43,7 @@ from fragir.isa import Instruction
 from fragir.isa.products import DENSE, shapes, wgmma_k
 from fragir.isa.registry import per_table
 from fragir.isa.spelling import mnk
-from fragir.isa.tiling import fitted, sharing, tile_layout
+from fragir.isa.tiling import fitted_warps, sharing, tile_layout
 from fragir.layout import Axis, Condition, Layout, Mode
 from fragir.layout.distribution import Distribution
 
@@ -128,7 +128,7 @@ def warps_for(name: str, d: TileType, warps: Warps) -> Warps:
     instructions for that, so that most of them have some.
     """
     m, n, _ = mnk(parse_name(name).shape)
-    return warps if d.products > 1 else fitted(warps, (d.rows // m, d.cols // n))
+    return warps if d.products > 1 else fitted_warps(warps, (d.rows // m, d.cols // n))
 
 
 def fragments(
@@ -157,7 +157,7 @@ def orders_of(values: Iterable[SSAValue]) -> dict[str, Layout]:
     return dict(sorted(found.items()))
 
 
-def reordered(
+def reordered_demands(
     a: LayoutDemand, b: LayoutDemand, layout: Attribute
 ) -> Iterator[tuple[LayoutDemand, LayoutDemand]]:
     """The demands for A and B with K in the order in which A is `layout`, registers renamed.
@@ -183,7 +183,7 @@ def reordered(
     yield first, second
 
 
-def columns_reordered(
+def reordered_column_demands(
     b: LayoutDemand, c: LayoutDemand, d: LayoutDemand, layout: Attribute
 ) -> Iterator[Sequence[LayoutDemand]]:
     """The demands for B, C and D with N in the order in which `layout` has D, registers renamed."""
@@ -246,7 +246,9 @@ def check_in_order(values: Iterable[SSAValue], why: str) -> None:
         )
 
 
-def selected(instruction: Instruction, operand: str, value: Tile, warps: Warps) -> LayoutDemand:
+def selected_demand(
+    instruction: Instruction, operand: str, value: Tile, warps: Warps
+) -> LayoutDemand:
     """The demand for a tile of metadata (e) or scales (sfa, sfb)."""
     tile = tile_of(value_of(value))
     layout = selected_tile(instruction, operand, (tile.rows, tile.cols), warps)
@@ -260,7 +262,7 @@ def scales(
     """The demands for the scales of A and B, an operation's last operands; none without scales."""
     first = len(op.operands) - len(values)
     for index, name in enumerate(("sfa", "sfb")[: len(values)], first):
-        yield selected(instruction, name, OperandAt(op, index), warps)
+        yield selected_demand(instruction, name, OperandAt(op, index), warps)
 
 
 # --- the choice -----------------------------------------------------------------------------------
@@ -321,9 +323,9 @@ def _choose(
         check_target(lookup(QUAD, types, ("row", "col"), how), target)
         return f"{QUAD}.f16.row.col"
     every = shapes(DENSE, types[0], bool(how.scale))
-    fitting = [shape for shape in every if _fits(shape, a, c)]
+    fitting = [shape for shape in every if _is_whole(shape, a, c)]
     if not fitting and _can_be_padded(a, how):
-        fitting = sorted(every, key=lambda shape: padded(shape, a, c))
+        fitting = sorted(every, key=lambda shape: padded_multiplications(shape, a, c))
     elif not fitting:
         m, n, k = c.rows, c.cols, a.cols
         raise FragirError(
@@ -331,7 +333,7 @@ def _choose(
             hint=f"make the tile a multiple of {' or '.join(every)}",
         )
     # where A's and B's types differ, not every shape of A's type exists
-    found = [shape for shape in fitting if exists(shape, types, how)] or fitting[-1:]
+    found = [shape for shape in fitting if is_mma(shape, types, how)] or fitting[-1:]
     instructions = {shape: lookup(shape, types, (), how) for shape in found}
     for shape, instruction in instructions.items():
         if target is None or target in instruction.targets:
@@ -340,7 +342,7 @@ def _choose(
     raise AssertionError("an instruction that the target lacks is refused")
 
 
-def padded(shape: str, a: TileType, c: TileType) -> int:
+def padded_multiplications(shape: str, a: TileType, c: TileType) -> int:
     """The multiplications of a product of which every dimension is filled up to whole
     instructions; frag-place does that where none divides it."""
     sizes = zip((c.rows, c.cols, a.cols), mnk(shape), strict=True)
@@ -366,13 +368,13 @@ def _placed_name(a: TileType, b: TileType) -> str | None:
     return name
 
 
-def _fits(shape: str, a: TileType, c: TileType) -> bool:
+def _is_whole(shape: str, a: TileType, c: TileType) -> bool:
     m, n, k = mnk(shape)
     return c.rows % m == 0 and c.cols % n == 0 and a.cols % k == 0
 
 
 def _check_fit(shape: str, a: TileType, c: TileType, name: str) -> None:
-    if not _fits(shape, a, c):
+    if not _is_whole(shape, a, c):
         raise FragirError(
             f"{name} does not divide the tiles: M x N x K is {c.rows}x{c.cols}x{a.cols}",
             hint=f"make the tile a multiple of {shape}",

@@ -101,7 +101,7 @@ def word(attribute: StringAttr | None) -> str:
     return "" if attribute is None else attribute.data
 
 
-def given(text: str) -> StringAttr | None:
+def optional_string(text: str) -> StringAttr | None:
     """A property for a string, none for an empty one."""
     return StringAttr(text) if text else None
 
@@ -127,7 +127,7 @@ def of_accumulators(types: TileTypes, c: Tile, d: SSAValue) -> Iterable[Sequence
     return ((c, d),) if types[2].element_type == types[3].element_type else ()
 
 
-def turned(names: Names, transposed: UnitAttr | None) -> Names:
+def memory_dimensions(names: Names, transposed: UnitAttr | None) -> Names:
     """The names of dimensions as memory has them."""
     return names if transposed is None else names[::-1]
 
@@ -184,11 +184,11 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         super().__init__(
             operands=[a, b, c, scales],
             properties={
-                "using": given(using or ""),
+                "using": optional_string(using or ""),
                 "satfinite": flag(satfinite),
-                "rounding": given(rounding),
-                "bitop": given(bitop),
-                "kind": given(kind),
+                "rounding": optional_string(rounding),
+                "bitop": optional_string(bitop),
+                "kind": optional_string(kind),
             },
             result_types=[d or SSAValue.get(c).type],
         )
@@ -254,9 +254,9 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             return
         a, b, c, d = self.demands(threads)
         if value is self.a:
-            yield from product_layouts.reordered(a, b, layout)
+            yield from product_layouts.reordered_demands(a, b, layout)
         if value is self.c:
-            yield from product_layouts.columns_reordered(b, c, d, layout)
+            yield from product_layouts.reordered_column_demands(b, c, d, layout)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K, K x N, and of the scales what they share with A and B."""
@@ -321,11 +321,11 @@ class MmaBatchedOp(IRDLOperation):
         super().__init__(
             operands=[a, b, c],
             properties={
-                "using": given(using),
+                "using": optional_string(using),
                 "satfinite": flag(satfinite),
-                "rounding": given(rounding),
-                "bitop": given(bitop),
-                "kind": given(kind),
+                "rounding": optional_string(rounding),
+                "bitop": optional_string(bitop),
+                "kind": optional_string(kind),
             },
             result_types=[d or SSAValue.get(c).type],
         )

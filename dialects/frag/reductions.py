@@ -377,7 +377,7 @@ class ReduceByOp(IRDLOperation, LayoutInterface):
                 raise VerifyException(
                     f"frag.reduce_by: {tiles[0]} and {tile} differ in shape or layout"
                 )
-            if not _combined_alone(tile.element_type):
+            if not _is_combined_alone(tile.element_type):
                 raise VerifyException(
                     f"frag.reduce_by: {tile.element_type} is not combined; cast the tile to f16, "
                     "bf16, f32, f64 or i32 before"
@@ -392,7 +392,7 @@ class ReduceByOp(IRDLOperation, LayoutInterface):
         if wanted != found:
             raise VerifyException(
                 f"frag.reduce_by: along dimension {self.along} there is left "
-                f"{_listed(wanted)}, not {_listed(found)}"
+                f"{_type_list(wanted)}, not {_type_list(found)}"
             )
         self._verify_body([tile.element_type for tile in tiles])
 
@@ -401,8 +401,8 @@ class ReduceByOp(IRDLOperation, LayoutInterface):
         taken = [argument.type for argument in block.args]
         if taken != [*elements, *elements]:
             raise VerifyException(
-                f"frag.reduce_by: the region takes ({_listed(taken)}), it needs an element of "
-                f"each tile twice: ({_listed([*elements, *elements])})"
+                f"frag.reduce_by: the region takes ({_type_list(taken)}), it needs an element of "
+                f"each tile twice: ({_type_list([*elements, *elements])})"
             )
         last = block.last_op
         if not isinstance(last, YieldOp):
@@ -410,8 +410,8 @@ class ReduceByOp(IRDLOperation, LayoutInterface):
         given = [value.type for value in last.values]
         if given != list(elements):
             raise VerifyException(
-                f"frag.reduce_by: the region yields ({_listed(given)}), it needs an element of "
-                f"each tile: ({_listed(elements)})"
+                f"frag.reduce_by: the region yields ({_type_list(given)}), it needs an element of "
+                f"each tile: ({_type_list(elements)})"
             )
 
     def same_layout(self) -> Iterable[Sequence[SSAValue]]:
@@ -443,12 +443,12 @@ def _without(tile: TileType, dim: int) -> Attribute:
     return TileType(shape, tile.element_type) if shape else tile.element_type
 
 
-def _combined_alone(element: Attribute) -> bool:
+def _is_combined_alone(element: Attribute) -> bool:
     try:
         return element_name(element) in (*FLOATS, *INTEGERS, *PREDICATES)
     except NoElementError:
         return False
 
 
-def _listed(types: Sequence[Attribute]) -> str:
+def _type_list(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))

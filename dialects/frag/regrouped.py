@@ -23,7 +23,7 @@ from fragir.dialects.limits import check_registers
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.modes import Point
-from fragir.layout.regrouping import Ways, alike, follow, nearest
+from fragir.layout.regrouping import Ways, are_alike, follow, nearest
 
 STAGED = "staged"
 
@@ -74,7 +74,7 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
             found = follow(have, ways)
             if found is None:
                 yield source, ExplicitLayoutAttr(_nearest(have, ways, source))
-            elif other is None or not alike(found, other):
+            elif other is None or not are_alike(found, other):
                 layouts.setdefault(target, found)
                 yield target, ExplicitLayoutAttr(found)
 

@@ -40,8 +40,8 @@ from fragir.dialects.frag.in_flight import (
     AwaitOp,
     LinearUse,
     at,
-    carried,
-    named,
+    carried_values,
+    carrier_name,
     passed_on,
 )
 from fragir.dialects.frag.kernels import role_of
@@ -116,8 +116,8 @@ def check_slot(slot: SSAValue, end: str) -> None:
     """
     if isinstance(slot.owner, Operation) and slot.owner.parent is None:
         return
-    for value in carried(slot):
-        _SlotUse(value, named(value, slot, "slot"), end, "slot").check()
+    for value in carried_values(slot):
+        _SlotUse(value, carrier_name(value, slot, "slot"), end, "slot").check()
 
 
 class _SlotUse(LinearUse):

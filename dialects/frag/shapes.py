@@ -43,8 +43,8 @@ from fragir.layout.modes import Point
 from fragir.layout.regrouping import (
     Cutout,
     around,
-    reshaped,
-    turned,
+    reshaping_ways,
+    turning_ways,
     window,
     with_last,
     without_last,
@@ -125,7 +125,9 @@ class TransposeOp(IRDLOperation, RenamingOp):
         order, shape = self.order, tile_of(self.source).shape
         back = tuple(order.index(dim) for dim in range(len(order)))
         turned_shape = self.result.type.shape
-        yield Regrouped(self.source, self.result, turned(shape, order), turned(turned_shape, back))
+        yield Regrouped(
+            self.source, self.result, turning_ways(shape, order), turning_ways(turned_shape, back)
+        )
 
     def source_of(self, result: int, point: Point) -> tuple[int, Point]:
         """The same place, its coordinates in the order of the source."""
@@ -173,7 +175,9 @@ class ReshapeOp(IRDLOperation, RenamingOp):
     def regrouped(self) -> Iterator[Regrouped]:
         """The source in the other shape, and back."""
         old, new = tile_of(self.source).shape, self.result.type.shape
-        yield Regrouped(self.source, self.result, reshaped(old, new), reshaped(new, old))
+        yield Regrouped(
+            self.source, self.result, reshaping_ways(old, new), reshaping_ways(new, old)
+        )
 
     def source_of(self, result: int, point: Point) -> tuple[int, Point]:
         """The place with as many elements ahead of it."""

@@ -27,7 +27,7 @@ from fragir.dialects.frag.instructions import (
     How,
     check_target,
     check_words,
-    exists,
+    is_mma,
     mma,
     parse_name,
 )
@@ -39,9 +39,9 @@ from fragir.dialects.frag.products import (
     TileTypes,
     check_metadata,
     flag,
-    given,
     of_accumulators,
     of_scales,
+    optional_string,
     read_scales,
     tile_types,
     word,
@@ -100,7 +100,7 @@ def choose_sparse(
             f"no sparse mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
             hint=f"make the tile a multiple of {' or '.join(every)}",
         )
-    shape = next((shape for shape in fitting if exists(shape, types, how)), fitting[0])
+    shape = next((shape for shape in fitting if is_mma(shape, types, how)), fitting[0])
     try:
         instruction = mma(shape, *types, how=how)
     except FragirError as error:
@@ -184,8 +184,8 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             properties={
                 "unordered": flag(unordered),
                 "satfinite": flag(satfinite),
-                "kind": given(kind),
-                "using": given(using),
+                "kind": optional_string(kind),
+                "using": optional_string(using),
             },
             result_types=[d or SSAValue.get(c).type],
         )
@@ -222,7 +222,7 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         operands = [(tile, name, role) for tile, role in zip(tiles, "abcc", strict=True)]
         warps = product_layouts.warps_for(name, self.d.type, threads.warps)
         yield from product_layouts.fragments(operands, "abcd", warps)
-        yield product_layouts.selected(instruction, "e", OperandAt(self, METADATA), warps)
+        yield product_layouts.selected_demand(instruction, "e", OperandAt(self, METADATA), warps)
         yield from product_layouts.scales(instruction, self, self.scales, warps)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:

@@ -89,7 +89,7 @@ class MatrixCopy(NamedTuple):
     """Of `shared`, one for each leading dimension."""
 
     @property
-    def turned(self) -> bool:
+    def is_turned(self) -> bool:
         """Whether the columns of the matrix, not its rows, are contiguous in global memory."""
         return self.along != len(self.indices) - 1
 
@@ -101,9 +101,9 @@ class MatrixCopy(NamedTuple):
         type_ = memref_type(self.shared.type)
         layout, shape = memory_layout(type_), type_.get_shape()[-2:]
         matrix = matrix_layout(layout)
-        names = ("col", "row") if self.turned else ("row", "col")
+        names = ("col", "row") if self.is_turned else ("row", "col")
         axes = [Axis(name, axis.modes) for name, axis in zip(names, matrix.axes, strict=True)]
-        if self.turned:
+        if self.is_turned:
             axes, shape = axes[::-1], shape[::-1]
         found = box_copies(
             Layout(tuple(axes), matrix.dims, matrix.offset),

@@ -184,7 +184,7 @@ class LoadOp(
         """The tile in wide accesses, each warp with the same part of it; and rows of memory in the
         order in which the tile has them.
         """
-        yield from _wide(self, self.tile, layout, threads)
+        yield from _wide_demands(self, self.tile, layout, threads)
         yield from _rows(self, layout)
 
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
@@ -296,7 +296,7 @@ class StoreOp(
 
     def proposals(self, layout: Attribute, threads: Threads) -> Iterator[LayoutDemand]:
         """The tile in wide accesses, each warp with the same part of it."""
-        yield from _wide(self, self.tile, layout, threads)
+        yield from _wide_demands(self, self.tile, layout, threads)
 
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
         """The accesses of a warp."""
@@ -383,7 +383,7 @@ def _knows_rows(op: LoadOp | StoreOp) -> bool:
     return matrix and isinstance(op.all_indices()[-2], int)
 
 
-def _wide(
+def _wide_demands(
     op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
 ) -> Iterator[LayoutDemand]:
     """The layouts beside a layout in which accesses are wide."""

@@ -35,7 +35,7 @@ from fragir.dialects.frag import product_layouts
 from fragir.dialects.frag.instructions import How, wgmma
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.product_layouts import check_wgmma, wgmma_n
-from fragir.dialects.frag.products import METADATA, A, B, C, check_metadata, flag, turned
+from fragir.dialects.frag.products import METADATA, A, B, C, check_metadata, flag, memory_dimensions
 from fragir.dialects.frag.types import TileType, held_tile, is_shared, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -51,7 +51,7 @@ from fragir.dialects.interfaces import (
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
-from fragir.isa.tiling import fitted, sharing
+from fragir.isa.tiling import fitted_warps, sharing
 from fragir.layout import Layout
 
 # --- the text of its types ------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         element = element_name(self.elements()[0])
         part = tile
         if tile.placement is None:
-            groups = fitted(groups, (tile.rows // 64, tile.cols // 8))
+            groups = fitted_warps(groups, (tile.rows // 64, tile.cols // 8))
             # one warpgroup's share of the columns
             share = sharing(groups[1], tile.cols // 8)
             part = TileType((tile.rows, tile.cols // share), tile.element_type)
@@ -207,7 +207,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
             operands.append((OperandAt(self, A), name, "a"))
         yield from product_layouts.fragments(operands, "da"[: len(operands)], groups)
         if self.metadata is not None:
-            yield product_layouts.selected(
+            yield product_layouts.selected_demand(
                 self.instruction(n), "e", OperandAt(self, METADATA), groups
             )
 
@@ -237,8 +237,11 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K and K x N, turned where memory holds them so; K of a packed A is another."""
-        yield self.a, turned(("m", "k" if self.metadata is None else None), self.a_transposed)
-        yield self.b, turned(("k", "n"), self.b_transposed)
+        yield (
+            self.a,
+            memory_dimensions(("m", "k" if self.metadata is None else None), self.a_transposed),
+        )
+        yield self.b, memory_dimensions(("k", "n"), self.b_transposed)
         if self.metadata is not None:
             yield self.metadata, ("m", None)
 

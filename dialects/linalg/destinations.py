@@ -20,7 +20,7 @@ def destination_of(value: SSAValue) -> SSAValue | None:
         return None
     op = value.op
     if isinstance(op, func.CallOp):
-        start = chain_start(_returned(value))
+        start = chain_start(_returned_value(value))
         return op.operands[start.index] if isinstance(start, BlockArgument) else None
     if isinstance(op, LinalgStructuredOperation):
         return op.outputs[value.index]
@@ -48,10 +48,10 @@ def is_built(value: SSAValue) -> bool:
     before = destination_of(value)
     if before is None or not isinstance(value, OpResult) or not isinstance(value.op, func.CallOp):
         return before is not None
-    return is_built(_returned(value)) or is_built(before)
+    return is_built(_returned_value(value)) or is_built(before)
 
 
-def _returned(result: OpResult) -> SSAValue:
+def _returned_value(result: OpResult) -> SSAValue:
     """What the function that is called returns for a result."""
     from fragir.dialects.calls import returned_by
 

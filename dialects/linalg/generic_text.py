@@ -97,7 +97,7 @@ def dims_of(map_: AffineMap) -> list[int] | None:
     return dims if len(dims) == len(map_.results) else None
 
 
-def mixed(op: ops.MatmulOp) -> str:
+def mixed_types_hint(op: ops.MatmulOp) -> str:
     """What to write where the types of a linalg.matmul differ."""
     a, b, c = (argument.type for argument in op.body.block.args)
     first, second, out = (dims_of(map_) or [] for map_ in maps_of(op))
@@ -115,5 +115,5 @@ def hidden_error(culprit: Operation) -> tuple[Operation, str] | None:
     """
     owner = culprit.parent_op()
     if isinstance(owner, ops.MatmulOp) and len(owner.inputs) == 2 and len(owner.outputs) == 1:
-        return owner, mixed(owner)
+        return owner, mixed_types_hint(owner)
     return None

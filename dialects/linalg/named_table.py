@@ -20,9 +20,9 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.linalg.scalar_bodies import (
     ONE,
     ElementwiseKindAttr,
-    copied,
+    copy_element,
     one,
-    pooled,
+    pooling,
     product,
     quantized_product,
     select,
@@ -178,7 +178,7 @@ COMBINED = {
 }
 
 
-def _same(op: NamedStructuredOp) -> list[AffineMap]:
+def _output_maps(op: NamedStructuredOp) -> list[AffineMap]:
     """Every operand is indexed as the output is; scalars by nothing."""
     rank = rank_of(op.outputs[0])
     whole, nothing = AffineMap.identity(rank), AffineMap(rank, 0, ())
@@ -186,27 +186,29 @@ def _same(op: NamedStructuredOp) -> list[AffineMap]:
 
 
 ELEMENTWISE = {
-    **{name: Meaning(1, _same, one(name)) for name in ONE},
-    **{name: Meaning(1, _same, one(name)) for name in ("square", "reciprocal")},
-    **{name: Meaning(2, _same, two(name)) for name in ("add", "sub", "mul", "div")},
-    "div_unsigned": Meaning(2, _same, two("div"), True),
-    "max": Meaning(2, _same, two("max")),
-    "min": Meaning(2, _same, two("min")),
-    "powf": Meaning(2, _same, two("powf")),
-    "select": Meaning(3, _same, select),
-    "copy": Meaning(1, _same, copied),
+    **{name: Meaning(1, _output_maps, one(name)) for name in ONE},
+    **{name: Meaning(1, _output_maps, one(name)) for name in ("square", "reciprocal")},
+    **{name: Meaning(2, _output_maps, two(name)) for name in ("add", "sub", "mul", "div")},
+    "div_unsigned": Meaning(2, _output_maps, two("div"), True),
+    "max": Meaning(2, _output_maps, two("max")),
+    "min": Meaning(2, _output_maps, two("min")),
+    "powf": Meaning(2, _output_maps, two("powf")),
+    "select": Meaning(3, _output_maps, select),
+    "copy": Meaning(1, _output_maps, copy_element),
 }
 KINDS = {
     **{name: ELEMENTWISE[name] for name in ELEMENTWISE if name not in ("max", "min", "copy")},
     "max_signed": ELEMENTWISE["max"],
     "min_signed": ELEMENTWISE["min"],
-    "max_unsigned": Meaning(2, _same, two("max"), True),
-    "min_unsigned": Meaning(2, _same, two("min"), True),
+    "max_unsigned": Meaning(2, _output_maps, two("max"), True),
+    "min_unsigned": Meaning(2, _output_maps, two("min"), True),
 }
 """What `linalg.elementwise` may be, by its kind."""
 
 
-def _fixed(texts: Sequence[str], order: str = "") -> Callable[[NamedStructuredOp], list[AffineMap]]:
+def _fixed_maps(
+    texts: Sequence[str], order: str = ""
+) -> Callable[[NamedStructuredOp], list[AffineMap]]:
     """Maps by letters: the loops of the output in order, then the others, unless it is said."""
     loops = list(dict.fromkeys([*(order or texts[-1]).split(), *" ".join(texts).split()]))
     maps = [_map(text, loops, (), ()) for text in texts]
@@ -222,12 +224,12 @@ def _windows(row: Sequence[str]) -> Callable[[NamedStructuredOp], list[AffineMap
             (1, 1, 1) if given is None else tuple(int(str(x)) for x in given.iter_values())
             for given in (op.strides, op.dilations)
         )
-        return [_map(text, loops.split(), _filled(strides), _filled(dilations)) for text in texts]
+        return [_map(text, loops.split(), _splat(strides), _splat(dilations)) for text in texts]
 
     return maps
 
 
-def _filled(numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _splat(numbers: tuple[int, ...]) -> tuple[int, ...]:
     """A splat of one number stands for all."""
     return numbers if len(numbers) > 1 else numbers * 3
 
@@ -253,17 +255,19 @@ def _map(
     return AffineMap(len(loops), 0, tuple(map(expression, text.split())))
 
 
-def _told(op: NamedStructuredOp) -> list[AffineMap]:
+def _fail_without_maps(op: NamedStructuredOp) -> list[AffineMap]:
     raise VerifyException("it has no maps of its own; write indexing_maps = [...]")
 
 
 def meanings() -> dict[str, Meaning]:
     """Every named operation by its name behind `linalg.`."""
     found = {
-        name: Meaning(2, _fixed(row, LOOPS.get(name, "")), product)
+        name: Meaning(2, _fixed_maps(row, LOOPS.get(name, "")), product)
         for name, row in PRODUCTS.items()
     }
-    found |= {name: Meaning(4, _fixed(row), quantized_product) for name, row in QUANTIZED.items()}
+    found |= {
+        name: Meaning(4, _fixed_maps(row), quantized_product) for name, row in QUANTIZED.items()
+    }
     found |= {name: Meaning(2, _windows(row), product) for name, row in CONVOLUTIONS.items()}
     found |= {
         name: Meaning(4, _windows(row), quantized_product)
@@ -272,8 +276,8 @@ def meanings() -> dict[str, Meaning]:
     for layout, row in POOLINGS.items():
         for what in OF_LAYOUT.get(layout, COMBINED):
             name, unsigned = COMBINED[what]
-            found[f"pooling_{layout}_{what}"] = Meaning(2, _windows(row), pooled(name), unsigned)
-    found["contract"] = Meaning(2, _told, product)
+            found[f"pooling_{layout}_{what}"] = Meaning(2, _windows(row), pooling(name), unsigned)
+    found["contract"] = Meaning(2, _fail_without_maps, product)
     return found | ELEMENTWISE
 
 

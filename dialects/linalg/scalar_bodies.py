@@ -148,7 +148,7 @@ def select(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     return to.put(arith.SelectOp(args[0], x, y))
 
 
-def copied(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
+def copy_element(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     """The input in the type of the output."""
     return to.cast(args[0], args[-1].type)
 
@@ -166,7 +166,7 @@ def quantized_product(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     return to.of_two("add", args[-1], to.of_two("mul", *factors))
 
 
-def pooled(name: str) -> Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]:
+def pooling(name: str) -> Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]:
     """A window's elements combined; the second input only says how large it is."""
 
     def body(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:

@@ -69,16 +69,16 @@ class NamedStructuredOp(LinalgStructuredOperation):
         self._fill()
 
     @property
-    def said(self) -> Meaning:
+    def meaning(self) -> Meaning:
         """What it is."""
         return self.meaning_of(self.properties)
 
     def _fill(self) -> None:
         """Writes the body."""
         block = Block(arg_types=[element_of(value.type) for value in self.operands])
-        unsigned = self.said.unsigned or (self.cast is not None and self.cast.is_unsigned)
+        unsigned = self.meaning.unsigned or (self.cast is not None and self.cast.is_unsigned)
         body = ScalarBody(block, unsigned)
-        result = self.said.body(body, block.args)
+        result = self.meaning.body(body, block.args)
         block.add_op(ops.YieldOp(body.cast(result, block.args[-1].type)))
         self.detach_region(self.body)
         self.add_region(Region(block))
@@ -87,7 +87,7 @@ class NamedStructuredOp(LinalgStructuredOperation):
         """Those that it says, else those of its name."""
         if self.indexing_maps is not None:
             return self.indexing_maps
-        return ArrayAttr(map(AffineMapAttr, self.said.maps(self)))
+        return ArrayAttr(map(AffineMapAttr, self.meaning.maps(self)))
 
     def get_iterator_types(self) -> ArrayAttr[attrs.IteratorTypeAttr]:
         """Loops that index the output are parallel, the others reduce."""
@@ -204,20 +204,20 @@ def print_operands(printer: Printer, word: str, values: Sequence[SSAValue]) -> N
     printer.print_string(")")
 
 
-def shaped(type_: Attribute) -> TensorType[Attribute] | MemRefType[Attribute] | None:
+def shaped_type(type_: Attribute) -> TensorType[Attribute] | MemRefType[Attribute] | None:
     """A tensor or memory; None for any other type."""
     return cast("TensorType[Attribute]", type_) if type(type_) in (MemRefType, TensorType) else None
 
 
 def element_of(type_: Attribute) -> Attribute:
     """The type of an operand's elements; a scalar's own."""
-    found = shaped(type_)
+    found = shaped_type(type_)
     return type_ if found is None else found.element_type
 
 
 def rank_of(value: SSAValue) -> int:
     """The dimensions of an operand; none of a scalar."""
-    found = shaped(value.type)
+    found = shaped_type(value.type)
     return 0 if found is None else len(found.get_shape())
 
 

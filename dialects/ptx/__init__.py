@@ -9,12 +9,12 @@ its vector operands. `index` is 32 bits wide.
 from fragir.dialects.catalogue import PTX, PTX_ATTRIBUTES, PTX_NAMES
 from fragir.dialects.ptx.registers import CAST_RULES as CAST_RULES
 from fragir.dialects.ptx.types import registers as registers  # not the module above
-from fragir.late_dialect import LateDialect, exported
+from fragir.late_dialect import LateDialect, lazy_exports
 
 Ptx = LateDialect("ptx", PTX, PTX_ATTRIBUTES)
 
 # Types for checkers stand in __init__.pyi, which `python -m tests.docs.operations` writes.
-__getattr__, __dir__, __all__ = exported(
+__getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     (*Ptx.late.values(), *PTX_ATTRIBUTES.values(), *PTX_NAMES.values()),
     "Ptx",

@@ -176,7 +176,7 @@ def names_for(op: Operation, symbols: Sequence[str], registers: str) -> Names:
             f"{wanted[0]} is not declared", hint="pass addresses as values; $0 is the first place"
         )
     variables = function.variables.data if function.variables else ""
-    own = _own(function.head.data, variables)
+    own = _own_declarations(function.head.data, variables)
     outside = {name: text for each in texts(function) for name, text in _outside(each).items()}
     parameters: list[str] = []
     above: dict[str, None] = {}
@@ -217,7 +217,7 @@ def texts(function: FunctionOp) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _own(head: str, variables: str) -> dict[str, str]:
+def _own_declarations(head: str, variables: str) -> dict[str, str]:
     """What a function declares, by name: the text of that; "" for a kernel's parameter."""
     function = function_of(head, variables)
     found: dict[str, str] = {}
@@ -227,7 +227,7 @@ def _own(head: str, variables: str) -> dict[str, str]:
         found[name] = "" if function.kind == "entry" else write_node(plain)
     for item in function.body.items if function.body is not None else ():
         if isinstance(item, tree.Declaration):
-            found |= _declared(item)
+            found |= _declarations(item)
     return found
 
 
@@ -237,7 +237,7 @@ def _outside(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in items_of(text):
         if isinstance(item, tree.Declaration):
-            found |= _declared(item)
+            found |= _declarations(item)
         elif isinstance(item, tree.Function):
             own = replace(item, linkage=(), attributes=(), directives=(), body=tree.Block(()))
             found[item.name.text] = write_node(own)
@@ -246,11 +246,11 @@ def _outside(text: str) -> dict[str, str]:
     return found
 
 
-def _declared(declaration: tree.Declaration) -> dict[str, str]:
+def _declarations(declaration: tree.Declaration) -> dict[str, str]:
     """The name of each variable, and its declaration alone, without what it holds at first."""
     found: dict[str, str] = {}
     for variable in declaration.variables:
-        plain = _sized(variable)
+        plain = _without_initialiser(variable)
         linkage = tuple(w for w in declaration.linkage if w == "extern" and not plain.dimensions)
         if any(d is None for d in plain.dimensions):
             linkage = declaration.linkage
@@ -259,7 +259,7 @@ def _declared(declaration: tree.Declaration) -> dict[str, str]:
     return found
 
 
-def _sized(variable: tree.Variable) -> tree.Variable:
+def _without_initialiser(variable: tree.Variable) -> tree.Variable:
     """A variable without its initialiser, which may have said how large it is."""
     initial = variable.initializer
     dimensions = variable.dimensions

@@ -139,13 +139,13 @@ class InstructionOp(QuickOperation):
             raise FragirError(f"the statement does not name ${min(unnamed)}")
 
     def _check_before(self, statement: Statement) -> None:
-        from fragir.ptx.opcodes.table import found
+        from fragir.ptx.opcodes.table import find_row
 
         if self.predicate is not None and self.inverse is not None:
             raise FragirError("it has one guard", hint="combine them with arith.andi")
         if self.before and self.before.types != self.outputs.types:
             raise FragirError("`into` gives a value for every result, of its type")
-        row = found(statement.instruction).opcode
+        row = find_row(statement.instruction).opcode
         if row is not None and row.accumulates and not self.before:
             raise FragirError("its result is added to", hint="give the sum so far with `into`")
 
@@ -153,9 +153,9 @@ class InstructionOp(QuickOperation):
         from fragir.dialects.ptx.foreign import around, names_for
         from fragir.emulator.launch.legality import problem
         from fragir.ptx.opcodes.row import NOT_EMULATED
-        from fragir.ptx.opcodes.table import found
+        from fragir.ptx.opcodes.table import find_row
 
-        row = found(statement.instruction)
+        row = find_row(statement.instruction)
         ends = "" if row.opcode is None else row.opcode.ends
         if ends in ("branch", "call", "return"):
             if ends == "branch" or around(self) is None:
@@ -172,7 +172,7 @@ class InstructionOp(QuickOperation):
             own = [f"${place}"] if count == 1 else [f"${place}_{i}" for i in range(count)]
             declared.append(f".reg .{_CLASSES[width]} {', '.join(own)};")
             names.append(own)
-        text = f"{statement.opcode} {', '.join(statement.filled(names))}"
+        text = f"{statement.opcode} {', '.join(statement.filled_operands(names))}"
         wrong = problem(text.rstrip(), names_for(self, statement.symbols, " ".join(declared)))
         if wrong is not None:
             raise FragirError(wrong[0], hint=wrong[1])

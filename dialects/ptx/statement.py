@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fragir.errors import FragirError
 from fragir.ptx.opcodes.row import Opcode
-from fragir.ptx.opcodes.table import found
+from fragir.ptx.opcodes.table import find_row
 
 if TYPE_CHECKING:
     from fragir.ptx import tree
@@ -45,20 +45,20 @@ class Statement:
     def opcode(self) -> str:
         return self.instruction.mnemonic
 
-    def filled(self, names: Sequence[Sequence[str]]) -> list[str]:
+    def filled_operands(self, names: Sequence[Sequence[str]]) -> list[str]:
         """The operands with the registers of values in their places.
 
         Several registers get braces of their own where there are none around the place.
         """
-        return filled(self.operands, names)
+        return filled_operands(self.operands, names)
 
 
-def filled(operands: Sequence[str], names: Sequence[Sequence[str]]) -> list[str]:
+def filled_operands(operands: Sequence[str], names: Sequence[Sequence[str]]) -> list[str]:
     """Operands with the registers of values in their places, as of `Statement.filled`."""
-    return [_filled(operand, names) for operand in operands]
+    return [_filled_operand(operand, names) for operand in operands]
 
 
-def _filled(operand: str, names: Sequence[Sequence[str]]) -> str:
+def _filled_operand(operand: str, names: Sequence[Sequence[str]]) -> str:
     def registers(found: re.Match[str]) -> str:
         registers = names[int(found[1])]
         before = operand[: found.start()]
@@ -78,7 +78,7 @@ _NEXT = re.compile(_OPERAND, re.ASCII)
 
 
 @lru_cache(maxsize=1 << 14)
-def spelled(text: str) -> tuple[str, tuple[str, ...]]:
+def opcode_and_operands(text: str) -> tuple[str, tuple[str, ...]]:
     """The opcode and the operands of a statement, as `read` has them.
 
     Most are plain, as they are made, and are cut without the reader of PTX, whose import takes
@@ -144,11 +144,11 @@ def of(instruction: tree.Instruction) -> Statement:
 def writes(instruction: tree.Instruction) -> bool:
     """Whether the first operand of an instruction is its result."""
     from fragir.ptx import tree
-    from fragir.ptx.opcodes.table import found
+    from fragir.ptx.opcodes.table import find_row
 
     if not instruction.operands or isinstance(instruction.operands[0], tree.Address):
         return False
-    row = found(instruction).opcode
+    row = find_row(instruction).opcode
     if row is not None and row.ends == "call":
         return isinstance(instruction.operands[0], tree.Parens)
     return row.writes if row is not None else True
@@ -183,7 +183,7 @@ _ORDERED = frozenset("volatile relaxed acquire release mmio".split())
 def effect(text: str) -> Effect:
     """The effect of a statement."""
     statement = read(text)
-    row = found(statement.instruction).opcode
+    row = find_row(statement.instruction).opcode
     if row is None or not row.writes or not statement.written:
         return Effect.WRITES
     if _changes(statement, row):

@@ -46,7 +46,7 @@ from fragir.errors import FragirError
 # What the operations of the tensor cores check: their instruction, its registers, its scales.
 
 
-def known_instruction(op: Operation, mnemonic: StringAttr) -> isa.Instruction:
+def require_instruction(op: Operation, mnemonic: StringAttr) -> isa.Instruction:
     """The instruction of an operation; VerifyException where there is none or it is refused."""
     try:
         instruction = isa.lookup(mnemonic.data)
@@ -178,7 +178,7 @@ class MmaOp(QuickOperation):
         )
 
     def verify_(self) -> None:
-        instruction = known_instruction(self, self.instruction)
+        instruction = require_instruction(self, self.instruction)
         if not instruction.family.startswith("mma"):
             raise VerifyException(f"ptx.mma: {instruction.mnemonic} is no mma.sync")
         if instruction.family != "mma":
@@ -249,7 +249,7 @@ class WgmmaOp(QuickOperation):
         )
 
     def verify_(self) -> None:
-        instruction = known_instruction(self, self.instruction)
+        instruction = require_instruction(self, self.instruction)
         if not instruction.family.startswith("wgmma"):
             raise VerifyException(f"ptx.wgmma: {instruction.mnemonic} is no wgmma")
         if is_vector(self.a.type):
@@ -384,7 +384,7 @@ class MmaSparseOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        instruction = known_instruction(self, self.instruction)
+        instruction = require_instruction(self, self.instruction)
         if not instruction.family.startswith("mma.sp"):
             raise VerifyException(f"ptx.mma_sparse: {instruction.mnemonic} is no mma.sp")
         check_selector(self, instruction, self.selector)

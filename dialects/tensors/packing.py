@@ -180,7 +180,7 @@ class PacksInTiles(Packing):
                 value = parser.parse_unresolved_operand()
                 parser.parse_punctuation(":")
                 padding = [parser.resolve_operand(value, parser.parse_type())]
-        return _made(cls, parser, source, cls.parse_lists(parser), [padding])
+        return _finish_packing(cls, parser, source, cls.parse_lists(parser), [padding])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -211,7 +211,7 @@ class UnpacksTiles(Packing):
     @classmethod
     def parse(cls, parser: Parser) -> UnpacksTiles:
         source = parser.parse_unresolved_operand()
-        return _made(cls, parser, source, cls.parse_lists(parser), [])
+        return _finish_packing(cls, parser, source, cls.parse_lists(parser), [])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -250,7 +250,7 @@ class TensorUnpackOp(UnpacksTiles):
 PackingT = TypeVar("PackingT", bound=Packing)
 
 
-def _made(
+def _finish_packing(
     kind: type[PackingT],
     parser: Parser,
     source: UnresolvedOperand,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 
-from fragir.draw.grid import drawing, folded
+from fragir.draw.grid import drawing, fold_drawing
 from fragir.draw.svg import svg
 from fragir.isa.model import Instruction, Operand
 from fragir.isa.query import View
@@ -29,7 +29,7 @@ class Picture:
     def draw(self) -> str:
         """SVG; repeats of a large one are left out, and said by a rule."""
         drawn = replace(drawing(self.view), title=str(self.view.layout))
-        return svg(folded(drawn, _WHOLE), full=True)
+        return svg(fold_drawing(drawn, _WHOLE), full=True)
 
 
 def _meaning(view: View) -> tuple[object, ...]:

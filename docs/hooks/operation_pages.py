@@ -18,7 +18,7 @@ from fragir.dialects.linalg.registration import names
 from fragir.dialects.memories.registration import MEMREF
 from fragir.dialects.ptx import Ptx
 from fragir.dialects.tensors.registration import TENSOR
-from fragir.late_dialect import named
+from fragir.late_dialect import import_named
 from tests.docs.operations import example
 
 FOLDER = "reference/dialects"
@@ -194,7 +194,7 @@ def _linalg(name: str, place: str) -> tuple[str, str]:
     short = name.removeprefix("linalg.")
     row = next((rows[short] for rows in _TABLES if short in rows), ())
     texts = ", ".join(f"`{text}`" if text else "a number" for text in row)
-    return _sentence(named(place)), texts
+    return _sentence(import_named(place)), texts
 
 
 def _sentence(cls: type[object]) -> str:

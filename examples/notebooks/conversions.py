@@ -31,7 +31,7 @@ def _():
     from fragir.layout import (
         SharedLayout,
         blocked,
-        plan,
+        sources,
         swizzle_of,
         transposed,
         wavefronts,
@@ -48,7 +48,7 @@ def _():
         fragir,
         mo,
         np,
-        plan,
+        sources,
         plan_conversion,
         re,
         read_layout,

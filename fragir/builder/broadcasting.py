@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fragir.builder.places import by, dimension, fail, shape_of, whole
+from fragir.builder.places import by, fail, require_dimension, require_number, require_shape
 from fragir.builder.shapes import Builds, reshape
 from fragir.builder.values import Tile
 from fragir.dialects import frag
@@ -41,14 +41,14 @@ def broadcast(trace: Builds, tile: Tile, axis: int, size: int) -> Tile:
     rank = len(tile.shape)
     if rank == frag.MOST_DIMENSIONS:
         fail(f"{tile!r} has {rank} dimensions, and a tile no more")
-    dim = dimension(axis, rank + 1, f"{tile!r} with one more")
-    op = frag.BroadcastOp(trace.use(tile), dim, whole(size, "size", 1))
+    dim = require_dimension(axis, rank + 1, f"{tile!r} with one more")
+    op = frag.BroadcastOp(trace.use(tile), dim, require_number(size, "size", 1))
     return trace.wrap(trace.insert(op).result)
 
 
 def broadcast_to(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
     """A tile repeated to a shape by numpy's rules."""
-    return stretch(trace, tile, tuple(shape_of(shape)))
+    return stretch(trace, tile, tuple(require_shape(shape)))
 
 
 def stretch(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
@@ -67,11 +67,11 @@ def stretch(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
         tile = trace.wrap(trace.insert(row).result)
     ssa = trace.use(reshape(trace, tile, kept))
     for dim in repeated:
-        ssa = _repeated(trace, ssa, dim, shape[dim])
+        ssa = _repeat(trace, ssa, dim, shape[dim])
     return trace.wrap(ssa)
 
 
-def _repeated(trace: Builds, ssa: SSAValue, dim: int, size: int) -> SSAValue:
+def _repeat(trace: Builds, ssa: SSAValue, dim: int, size: int) -> SSAValue:
     """A tile along a new dimension, once however often it is asked for: so it has one layout."""
 
     def make() -> SSAValue:

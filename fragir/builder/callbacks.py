@@ -10,9 +10,7 @@ from fragir.builder.places import fail
 from fragir.builder.values import Recorder, Scalar
 
 
-def called(
-    trace: Recorder, function: Callable[..., object], arguments: Sequence[SSAValue]
-) -> object:
+def call(trace: Recorder, function: Callable[..., object], arguments: Sequence[SSAValue]) -> object:
     """What the function returns for these scalars; an error where it does not take so many."""
     try:
         return function(*(Scalar(trace, argument) for argument in arguments))

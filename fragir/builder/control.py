@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from fragir.builder.places import fail, pair, place, whole, word
-from fragir.builder.rings import RingSlot, TileInFlight, held, held_of
+from fragir.builder.places import fail, place, require_number, require_pair, require_word
+from fragir.builder.rings import RingSlot, TileInFlight, held_of, held_value
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
 from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
-from fragir.errors import shortened
+from fragir.errors import short_text
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.roles import Role
@@ -39,7 +39,7 @@ class _Block:
     def __repr__(self) -> str:
         state = "is over" if self._done else "open" if self._open else "not begun"
         carried = f" of {', '.join(self._start)}" if self._start else ""
-        return shortened(f"<{self._KIND}{carried}, {state}>")
+        return short_text(f"<{self._KIND}{carried}, {state}>")
 
     def __init__(self, trace: Trace, carried: dict[str, Carried]):
         start: dict[str, SSAValue] = {}
@@ -329,7 +329,7 @@ def _in_layout(type_: Attribute) -> str:
 
 
 def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | RingSlot | TileInFlight:
-    known = held(trace, ssa)
+    known = held_value(trace, ssa)
     if known is not None:
         return known
     return trace.wrap(ssa) if isinstance(ssa.type, frag.TileType) else Scalar(trace, ssa)
@@ -368,12 +368,15 @@ class RoleBlock:
         if before is not None:
             _check_between(before)
             location = before.location
-            roles = [*(role._replace(body=_taken(role.body)) for role in before.roles()), *roles]
+            roles = [
+                *(role._replace(body=_take_block(role.body)) for role in before.roles()),
+                *roles,
+            ]
             before.detach()
         self._trace.insert(frag.RolesOp(roles), location=location)
 
 
-def _taken(region: Region) -> Region:
+def _take_block(region: Region) -> Region:
     """A region with the block of another one."""
     return Region(region.detach_block(0))
 
@@ -409,19 +412,19 @@ class RoleOperations(TileOperations):
         (`k.ring`); a tile belongs to the role that made it. `registers` a thread are moved between
         warpgroups where the machine can do that.
         """
-        shape, groups = pair(warps, "warps"), pair(warpgroups, "warpgroups")
+        shape, groups = require_pair(warps, "warps"), require_pair(warpgroups, "warpgroups")
         if (shape is None) == (groups is None):
             fail("a role has either warps or warpgroups", EXACTLY_ONE)
-        number = None if registers is None else whole(registers, "registers", 1)
+        number = None if registers is None else require_number(registers, "registers", 1)
         body = Region(Block())
         from fragir.dialects.frag.roles import Role  # few kernels have them
 
-        return RoleBlock(self.trace, Role(word(name, "name"), body, shape, groups, number))
+        return RoleBlock(self.trace, Role(require_word(name, "name"), body, shape, groups, number))
 
     @contextmanager
     def turn(self, name: str) -> Generator[None]:
         """`with k.turn("products"):` in loops of several roles: one after the other, round and
         round, each waits until the one before it has done its part."""
-        self.trace.insert(frag.TakeTurnOp(word(name, "name")))
+        self.trace.insert(frag.TakeTurnOp(require_word(name, "name")))
         yield
         self.trace.insert(frag.PassTurnOp(name))

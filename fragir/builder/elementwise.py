@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 from xdsl.ir import Attribute, Region, SSAValue
 
-from fragir.builder.callbacks import called
+from fragir.builder.callbacks import call
 from fragir.builder.places import fail, place, target
 from fragir.builder.trace import Trace
 from fragir.builder.values import Scalar, ScalarOperand, Tile, TileOperand
@@ -233,7 +233,7 @@ class ElementwiseFunctions:
             fail("map needs a tile")
         sources = [self._tile(tile) for tile in tiles]
         if any(tile.shape != tiles[0].shape for tile in tiles):
-            sources = [self._tile(tile) for tile in self.trace.stretched(tiles)]
+            sources = [self._tile(tile) for tile in self.trace.stretch(tiles)]
 
         def body(arguments: Sequence[SSAValue]) -> SSAValue:
             return self._call(function, arguments)
@@ -260,16 +260,16 @@ class ElementwiseFunctions:
         return self.trace.elementwise(types, lambda a: [self._call(function, a)], place())
 
     def _call(self, function: Callable[..., object], arguments: Sequence[SSAValue]) -> SSAValue:
-        result = called(self.trace, function, arguments)
+        result = call(self.trace, function, arguments)
         if not isinstance(result, Scalar):
             fail(f"the function returns {result!r}, it must return a scalar of the kernel")
         return self.trace.use(result)
 
     def _tile(self, value: object) -> SSAValue:
-        return tile_value(self.trace, value)
+        return require_tile(self.trace, value)
 
 
-def tile_value(trace: Trace, value: object) -> SSAValue:
+def require_tile(trace: Trace, value: object) -> SSAValue:
     """A tile in the IR; an error at the user's line for anything else."""
     if not isinstance(value, Tile):
         fail(f"{value!r} is no tile", "k.load(...) and k.fill(...) make tiles")

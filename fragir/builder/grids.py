@@ -7,7 +7,7 @@ from types import TracebackType
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 
-from fragir.builder.places import fail, items, place, shape_of, whole, word
+from fragir.builder.places import fail, items, place, require_number, require_shape, require_word
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -61,7 +61,7 @@ class GridOperations(TileOperations):
         """A multiprocessor is to hold so many blocks, at least: ptxas gives their threads no more
         registers than that allows, rather spills (`.minnctapersm`).
         """
-        count = whole(blocks, "blocks_per_sm")
+        count = require_number(blocks, "blocks_per_sm")
         if not 1 <= count <= MOST_RESIDENT:
             fail(f"a multiprocessor holds 1 to {MOST_RESIDENT} blocks, not {count}")
         self.trace.attributes[BLOCKS_PER_SM] = IntegerAttr(count, i64)
@@ -103,13 +103,13 @@ class GridOperations(TileOperations):
         from fragir.dialects.frag.raster import ORDERS
 
         extents = [self.trace.index(size, "a size") for size in items(sizes) or [sizes]]
-        shape = shape_of(tile)
+        shape = require_shape(tile)
         if not 2 <= len(extents) <= MAPPED_DIMENSIONS or len(shape) != len(extents):
             fail(
                 f"tiles of {len(shape)} dimensions for a matrix of {len(extents)}",
                 "write rows and columns of both, and before them those of a batch",
             )
-        if order is not None and word(order, "order") not in ORDERS:
+        if order is not None and require_word(order, "order") not in ORDERS:
             fail(f"order is {order!r}", f"write one of {', '.join(ORDERS)}")
         if group is not None and order != "grouped":
             fail('only order="grouped" has groups')
@@ -117,9 +117,9 @@ class GridOperations(TileOperations):
             extents,
             shape,
             order=order,
-            group=None if group is None else whole(group, "group", 1),
+            group=None if group is None else require_number(group, "group", 1),
             persistent=persistent,
-            cluster=None if cluster is None else whole(cluster, "cluster", 1),
+            cluster=None if cluster is None else require_number(cluster, "cluster", 1),
             share=None if share is None else _share(share, persistent),
             along=self._along(along, split, even),
             groups=None if groups is None else self._memory(groups),
@@ -142,8 +142,8 @@ class GridOperations(TileOperations):
                 "a sum is cut along a size, in steps, into parts",
                 'write along=(k.size("k"), 64), split=4, or even=4 in a persistent loop',
             )
-        step = whole(given[1], "a step", 1)
-        parts = whole(counts[0], "the number of parts", 1 if even is None else 2)
+        step = require_number(given[1], "a step", 1)
+        parts = require_number(counts[0], "the number of parts", 1 if even is None else 2)
         extent = self.trace.index(given[0], "a size")
         return Along(extent, step, parts, even is not None)
 
@@ -167,14 +167,14 @@ def _share(share: Sequence[int], persistent: bool) -> tuple[int, int]:
     found = items(share) or []
     if len(found) != 2 or not persistent:
         fail(f"share is {share!r}", "write persistent=True, share=(0, 2)")
-    count = whole(found[1], "shares", 1)
-    at = whole(found[0], "a share's number", 0)
+    count = require_number(found[1], "shares", 1)
+    at = require_number(found[0], "a share's number", 0)
     if at >= count:
         fail(f"there is no share {at} of {count}", "shares are counted from 0")
     return at, count
 
 
 def _dimension(dimension: str) -> frag.Dimension:
-    if word(dimension, "a dimension") not in ("x", "y", "z"):
+    if require_word(dimension, "a dimension") not in ("x", "y", "z"):
         fail(f"a grid has no dimension {dimension!r}", 'write "x", "y" or "z"')
     return frag.Dimension(dimension)

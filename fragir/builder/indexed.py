@@ -8,8 +8,8 @@ from typing import TypeAlias
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
-from fragir.builder.places import fail, items, word
-from fragir.builder.tiles import Placement, TileOperations, outside, read, written
+from fragir.builder.places import fail, items, require_word
+from fragir.builder.tiles import Placement, TileOperations, as_stored, padding_value, read
 from fragir.builder.types import condition, index, s32, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
@@ -54,7 +54,7 @@ class IndexedOperations(TileOperations):
         """
         source = self._memory(memory)
         type_ = self._tile_type(shape, memory.type.element_type, layout)
-        beyond = outside(self.trace, other, memory)
+        beyond = padding_value(self.trace, other, memory)
         places = self._places(at, type_.shape)
         op = frag.GatherOp(
             source,
@@ -83,7 +83,7 @@ class IndexedOperations(TileOperations):
         target = self._memory(memory)
         places = self._places(at, tile.shape)
         mask = self._where(where, places, tile.shape)
-        source = self._tile(written(tile, memory) if memory.conditions else tile)
+        source = self._tile(as_stored(tile, memory) if memory.conditions else tile)
         self.trace.insert(frag.ScatterOp(source, target, places, masked=masked, mask=mask))
 
     def atomic(
@@ -109,7 +109,7 @@ class IndexedOperations(TileOperations):
         compared = None if expected is None else self._tile(expected)
         places = self._places(at, tile.shape)
         op = frag.AtomicOp(
-            word(kind, "kind"),
+            require_word(kind, "kind"),
             source,
             target,
             places,

@@ -36,25 +36,25 @@ from fragir.builder.places import (
     Size,
     by,
     describe,
-    dimension,
-    divisor_of,
     error_at,
-    extent_of,
     fail,
     items,
-    named,
-    pair,
     place,
     place_of,
-    size_of,
-    strides_of,
-    word,
+    require_dimension,
+    require_divisor,
+    require_extent,
+    require_name,
+    require_pair,
+    require_size,
+    require_strides,
+    require_word,
 )
 from fragir.builder.rings import FlightOperations
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition as condition_type
-from fragir.builder.types import f32, s32, s64, scalar_type, stored_element, type_name
+from fragir.builder.types import f32, require_scalar_type, s32, s64, stored_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -141,10 +141,10 @@ class JoiningOperations(TileOperations):
             fail(f"{tiles!r} are no tiles to concatenate", "write k.concatenate([a, b], 1)")
         sources = [self._tile(tile) for tile in given]
         first = frag.tile_of(sources[0])
-        dim = dimension(axis, len(first.shape), f"a tile of {by(first.shape)}")
+        dim = require_dimension(axis, len(first.shape), f"a tile of {by(first.shape)}")
         for source in sources[1:]:
             other = frag.tile_of(source)
-            _same_element(first, other)
+            _check_same_element(first, other)
             rest = [shape[:dim] + shape[dim + 1 :] for shape in (first.shape, other.shape)]
             if len(first.shape) != len(other.shape) or rest[0] != rest[1]:
                 fail(f"{by(first.shape)} and {by(other.shape)} differ besides dimension {dim}")
@@ -160,13 +160,13 @@ class JoiningOperations(TileOperations):
         `k.join(x, y).reshape(-1)` of two rows is x0 y0 x1 y1 and so on.
         """
         one, other = self._tile(first), self._tile(second)
-        _same_element(frag.tile_of(one), frag.tile_of(other))
+        _check_same_element(frag.tile_of(one), frag.tile_of(other))
         if first.shape != second.shape:
             fail(f"{first!r} and {second!r} differ in shape")
         return self.trace.wrap(self.trace.insert(frag.JoinOp(one, other)).result)
 
 
-def _same_element(first: frag.TileType, second: frag.TileType) -> None:
+def _check_same_element(first: frag.TileType, second: frag.TileType) -> None:
     types = [type_name(tile.element_type) for tile in (first, second)]
     if types[0] != types[1]:
         fail(f"tiles of {types[0]} and {types[1]} have no elements in common", "use .cast(...)")
@@ -222,7 +222,7 @@ class ReportingOperations(TileOperations):
         the block. Without a tile it is a line a block. On the emulator the lines are
         `report.printed`, on a GPU the driver writes them to stdout.
         """
-        self.trace.insert(frag.PrintOp(word(text, "the text"), self._values(values)))
+        self.trace.insert(frag.PrintOp(require_word(text, "the text"), self._values(values)))
 
     def assert_(self, condition: Tile | Scalar, text: str, *values: Tile | Scalar) -> None:
         """Ends the launch with an error unless a condition holds, of a tile for each element.
@@ -231,7 +231,7 @@ class ReportingOperations(TileOperations):
         elements fail, and what `values` have there.
         """
         holds = self._condition(condition)
-        op = frag.AssertOp(holds, word(text, "the text"), self._values(values))
+        op = frag.AssertOp(holds, require_word(text, "the text"), self._values(values))
         self.trace.insert(op)
 
     def _condition(self, value: object) -> SSAValue:
@@ -276,10 +276,10 @@ class KernelBuilder(
         warpgroups: tuple[int, int] | None = None,
         target: str = "sm_80",
     ):
-        super().__init__(Trace(named(name, "a kernel")))
+        super().__init__(Trace(require_name(name, "a kernel")))
         self.name, self.target = name, target
-        self._warps = pair(warps, "warps")
-        self._warpgroups = pair(warpgroups, "warpgroups")
+        self._warps = require_pair(warps, "warps")
+        self._warpgroups = require_pair(warpgroups, "warpgroups")
         self._grid: tuple[tuple[frag.Extent, ...], LocationAttr] | None = None
         self._sizes: dict[str, tuple[Memory, int]] = {}
         self._arguments: dict[str, tuple[SSAValue, DictionaryAttr]] = {}
@@ -311,9 +311,9 @@ class KernelBuilder(
         entry = self.trace.block
         self.trace.close()
         self.trace.finish()
-        self._module = self._finished(entry)
+        self._module = self._finish(entry)
 
-    def _finished(self, entry: Block) -> ModuleOp:
+    def _finish(self, entry: Block) -> ModuleOp:
         function = func.FuncOp(self.name, ([a.type for a in entry.args], []), Region(entry))
         function.location = self._location
         if any(said.data for _, said in self._arguments.values()):
@@ -404,15 +404,15 @@ class KernelBuilder(
         given = items(shape)
         if given is None:
             fail(f"{shape!r} is no shape of {name}", 'write a tuple as in ("m", 64)')
-        sizes = [size_of(size, name) for size in given]
+        sizes = [require_size(size, name) for size in given]
         static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         layout: StridedLayoutAttr | NoneAttr = NoneAttr()
         if strides is not None:
-            layout = StridedLayoutAttr(strides_of(strides, sizes, name))
+            layout = StridedLayoutAttr(require_strides(strides, sizes, name))
         # one name a dimension up to the last that has one; numbers stand for themselves
         named_dims = [dim for dim, size in enumerate(sizes) if isinstance(size, str)]
         names = tuple(map(str, sizes[: named_dims[-1] + 1])) if named_dims else ()
-        said = _said(names, conditions)
+        said = _argument_attributes(names, conditions)
         ssa = self._argument(name, MemRefType(element, static, layout), said)
         memory = Memory(self.trace, ssa, sizes, conditions=conditions)
         for dim, size in enumerate(sizes):
@@ -422,11 +422,11 @@ class KernelBuilder(
 
     def scalar(self, name: str, type_: Attribute) -> Scalar:
         """A number, the next argument."""
-        type_ = scalar_type(type_, f"the scalar {name}")
+        type_ = require_scalar_type(type_, f"the scalar {name}")
         return Scalar(self.trace, self._argument(name, type_, DictionaryAttr({})))
 
     def _argument(self, name: str, type_: Attribute, said: DictionaryAttr) -> SSAValue:
-        named(name, "an argument")
+        require_name(name, "an argument")
         if name in self._arguments:
             fail(f"{self.name} has an argument {name} already")
         _ = self.trace.block
@@ -442,7 +442,7 @@ class KernelBuilder(
         return self.trace.dim(*self._size(name))
 
     def _size(self, name: str) -> tuple[Memory, int]:
-        if word(name, "a size's name") not in self._sizes:
+        if require_word(name, "a size's name") not in self._sizes:
             fail(f"no argument has a size {name}", f"the names are {', '.join(self._sizes)}")
         return self._sizes[name]
 
@@ -456,7 +456,7 @@ class KernelBuilder(
         """
         for name, divisor in sizes.items():
             self._size(name)
-            self._promises[name] = lcm(divisor_of(divisor, name), self._promises.get(name, 1))
+            self._promises[name] = lcm(require_divisor(divisor, name), self._promises.get(name, 1))
 
     # --- the launch ---------------------------------------------------------------------------
 
@@ -469,7 +469,7 @@ class KernelBuilder(
             fail(f"a grid has one to three dimensions, not {len(extents)}")
         if self._grid is not None:
             fail(f"the grid was given already at {describe(self._grid[1])}")
-        made = tuple(extent_of(extent) for extent in extents)
+        made = tuple(require_extent(extent) for extent in extents)
         problem = grid_problem(frag.fixed_extents(made))
         if problem is not None:
             fail(*problem)
@@ -531,7 +531,7 @@ def kernel(
     return KernelBuilder(name, warps=warps, warpgroups=warpgroups, target=target)
 
 
-def _said(names: tuple[str, ...], conditions: bool) -> DictionaryAttr:
+def _argument_attributes(names: tuple[str, ...], conditions: bool) -> DictionaryAttr:
     """An argument's attributes: the names of its sizes, whether its bytes are conditions."""
     said: dict[str, Attribute] = {"frag.bool": UnitAttr()} if conditions else {}
     if names:

@@ -8,8 +8,8 @@ from typing import Any, overload
 from xdsl.dialects import arith, memref
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from fragir.builder.places import fail, items, whole, word
-from fragir.builder.tiles import memory_value
+from fragir.builder.places import fail, items, require_number, require_word
+from fragir.builder.tiles import require_memory
 from fragir.builder.trace import Trace
 from fragir.builder.types import (
     bf16,
@@ -18,9 +18,9 @@ from fragir.builder.types import (
     f32,
     f64,
     index,
+    require_scalar_type,
     s32,
     s64,
-    scalar_type,
     type_name,
 )
 from fragir.builder.values import IndexOperand, Memory, Scalar, ScalarOperand
@@ -86,7 +86,7 @@ class LaneRegisters(Sequence[Scalar]):
 def coordinates(
     trace: Trace, of: str, number: int, element: object, rank: int
 ) -> tuple[Scalar, ...]:
-    op = frag.CoordinatesOp(of, number, whole(element, "an element", 0), rank)
+    op = frag.CoordinatesOp(of, number, require_number(element, "an element", 0), rank)
     return tuple(Scalar(trace, place) for place in trace.insert(op).place)
 
 
@@ -119,13 +119,13 @@ def instruction_of(
     where: Scalar | None,
 ) -> ptx.InstructionOp:
     """The operation; an error at the user's line where it cannot be said."""
-    said = word(text, "an instruction")
+    said = require_word(text, "an instruction")
     predicate = None if where is None else trace.scalar(where, condition, "`where`")
     if "$" in said:
         values = [_value(trace, operand) for operand in operands]
-        types = _given(results) or []
+        types = _given_types(results) or []
         return ptx.InstructionOp(said, values, types, predicate=predicate)
-    types = _given(results)
+    types = _given_types(results)
     if types is None:
         types = _result(said, operands)
     values: list[SSAValue] = []
@@ -143,7 +143,7 @@ def instruction_of(
     return ptx.InstructionOp(statement, values, types, predicate=predicate)
 
 
-def _given(results: object) -> list[Attribute] | None:
+def _given_types(results: object) -> list[Attribute] | None:
     """Types; `bool` is a predicate's."""
     if results is None:
         return None
@@ -166,12 +166,12 @@ def _value(trace: Trace, operand: object) -> SSAValue:
 
 def _result(opcode: str, operands: Sequence[object]) -> list[Attribute]:
     """What an opcode gives, as far as its words tell."""
-    from fragir.ptx.opcodes.table import found
+    from fragir.ptx.opcodes.table import find_row
 
     places = ["[$0]" if isinstance(operand, LanePointer) else "$0" for operand in operands]
     try:
         asked = [
-            found(read(f"{opcode} {', '.join(ps)}".rstrip()).instruction)
+            find_row(read(f"{opcode} {', '.join(ps)}".rstrip()).instruction)
             for ps in (["$0", *places], places)
         ]
     except FragirError as error:
@@ -237,7 +237,7 @@ class Lane:
         def make(vector: SSAValue) -> SSAValue:
             return self._trace.insert(ptx.ShuffleOp(vector, at)).result
 
-        return self._moved(value, make)
+        return self._move(value, make)
 
     @overload
     def shuffle_xor(self, value: Scalar, mask: int) -> Scalar: ...
@@ -245,21 +245,21 @@ class Lane:
     def shuffle_xor(self, value: LaneRegisters, mask: int) -> LaneRegisters: ...
     def shuffle_xor(self, value: Scalar | LaneRegisters, mask: int) -> Scalar | LaneRegisters:
         """What the lane `lane ^ mask` has of a value. All 32 lanes take part."""
-        number = whole(mask, "the mask")
+        number = require_number(mask, "the mask")
 
         def make(vector: SSAValue) -> SSAValue:
             return self._trace.insert(ptx.ShuffleXorOp(vector, number)).result
 
-        return self._moved(value, make)
+        return self._move(value, make)
 
-    def _moved(self, value: Scalar | LaneRegisters, make: Callable[[SSAValue], SSAValue]) -> Any:
+    def _move(self, value: Scalar | LaneRegisters, make: Callable[[SSAValue], SSAValue]) -> Any:
         """A value through an operation that moves whole registers."""
         trace = self._trace
         if isinstance(value, LaneRegisters):
             bits = ptx.bits(value.ssa.type)
             if bits * len(value) % 32 == 0 and bits != 1:
                 return LaneRegisters(trace, make(value.ssa))
-            return self.pack([self._moved(scalar, make) for scalar in value])
+            return self.pack([self._move(scalar, make) for scalar in value])
         ssa = trace.use(value)
         bits = ptx.bits(ssa.type)
         if bits >= 32:
@@ -284,7 +284,7 @@ class Lane:
 
     def bitcast(self, value: Scalar, type_: Attribute) -> Scalar:
         """The same bits as a type of as many."""
-        target = scalar_type(type_, "a scalar")
+        target = require_scalar_type(type_, "a scalar")
         op: Operation = ptx.BitcastOp(self._trace.use(value), target)
         if ptx.bits(target) in (16, 64) and ptx.bits(target) == ptx.bits(value.type):
             op = arith.BitcastOp(self._trace.use(value), target)
@@ -292,7 +292,7 @@ class Lane:
 
     def unpack(self, word: Scalar, type_: Attribute) -> list[Scalar]:
         """The elements that a 32-bit register holds, the lowest first."""
-        element = scalar_type(type_, "an element")
+        element = require_scalar_type(type_, "an element")
         vector = ptx.vector_type(element, 32 // ptx.bits(element))
         op = ptx.BitcastOp(self._trace.use(word), vector)
         return list(LaneRegisters(self._trace, self._trace.insert(op).result))
@@ -301,7 +301,7 @@ class Lane:
 
     def pointer(self, memory: Memory, at: Sequence[IndexOperand]) -> LanePointer:
         """The address of an element, of this lane's own indices; nothing checks that it exists."""
-        source = memory_value(self._trace, memory)
+        source = require_memory(self._trace, memory)
         op = frag.PointerOp(source, self._indices(at))
         return LanePointer(self._trace, self._trace.insert(op).pointer)
 
@@ -312,7 +312,7 @@ class Lane:
     def load(self, memory: Memory, at: Sequence[IndexOperand]) -> Scalar:
         """An element of memory at this lane's own indices; it must exist."""
         if not memory.is_shared:
-            op = memref.LoadOp.get(memory_value(self._trace, memory), self._indices(at))
+            op = memref.LoadOp.get(require_memory(self._trace, memory), self._indices(at))
             return Scalar(self._trace, self._trace.insert(op).res)
         load = ptx.LoadOp(self.pointer(memory, at).ssa, 0, memory.type.element_type)
         return Scalar(self._trace, self._trace.insert(load).value)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, cast
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from fragir.builder.elementwise import tile_value
+from fragir.builder.elementwise import require_tile
 from fragir.builder.lane import Lane, LaneRegisters
-from fragir.builder.places import by, fail, items, place, shape_of, target
+from fragir.builder.places import by, fail, items, place, require_shape, target
 from fragir.builder.tiles import placement_of
 from fragir.builder.trace import Trace
 from fragir.builder.types import index, type_name
@@ -35,12 +35,12 @@ def lane_code(
 ) -> Any:
     """The new tiles: none, one, or a tuple of them."""
     location, name = place(), target()
-    sources = [tile_value(trace, tile) for tile in tiles]
+    sources = [require_tile(trace, tile) for tile in tiles]
     held = [
         HeldTile(frag.tile_of(source), layout)
         for source, layout in zip(sources, _layouts(sources, layouts), strict=True)
     ]
-    expected = _expected(held, results)
+    expected = _expected_results(held, results)
     block = Block(arg_types=[index, index, *map(_registers, held)])
     for argument, hint in zip(block.args, ("lane", "warp", *_names(sources)), strict=True):
         argument.name_hint = hint
@@ -53,7 +53,7 @@ def lane_code(
         numbers = [Scalar(trace, argument) for argument in block.args[:2]]
         ranks = [len(own.shape) for own in expected] or [len(h.type.shape) for h in held[:1]]
         lane = Lane(trace, numbers[0], numbers[1], ranks)
-        values = _returned(lane, function(lane, *given))
+        values = _returned_registers(lane, function(lane, *given))
         if results is None and values:
             if not held:
                 fail("the shape and layout of the result are not known", "give results=")
@@ -102,7 +102,7 @@ def _registers(held: HeldTile) -> Attribute:
         fail(error.message, error.hint)
 
 
-def _expected(held: Sequence[HeldTile], results: Any) -> list[_Expected]:
+def _expected_results(held: Sequence[HeldTile], results: Any) -> list[_Expected]:
     if results is None:
         return []
     given = items(results) or []
@@ -116,19 +116,21 @@ def _expected(held: Sequence[HeldTile], results: Any) -> list[_Expected]:
         layout = placement_of(parts[1])
         if layout is None:
             fail(f"{parts[1]!r} is no layout", 'as in fragir.fragment("m16n8k16.f16", "c")')
-        found.append(_Expected(tuple(shape_of(parts[0])), layout))
+        found.append(_Expected(tuple(require_shape(parts[0])), layout))
     return found
 
 
-def _returned(lane: Lane, value: object) -> list[LaneRegisters]:
+def _returned_registers(lane: Lane, value: object) -> list[LaneRegisters]:
     """What the function gives, a tile each."""
     if value is None:
         return []
     several = items(cast("object", value)) or [] if isinstance(value, tuple) else [value]
-    return [one if isinstance(one, LaneRegisters) else _packed(lane, one) for one in several]
+    return [
+        one if isinstance(one, LaneRegisters) else _packed_registers(lane, one) for one in several
+    ]
 
 
-def _packed(lane: Lane, given: object) -> LaneRegisters:
+def _packed_registers(lane: Lane, given: object) -> LaneRegisters:
     scalars = items([given] if isinstance(given, Scalar) else given)
     if not scalars or not all(isinstance(x, Scalar | int | float) for x in scalars):
         fail(

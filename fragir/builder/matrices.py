@@ -8,10 +8,10 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, f32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.builder.places import fail, items, positive, whole
+from fragir.builder.places import fail, items, require_number, require_positive
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
-from fragir.builder.types import tile_element
+from fragir.builder.types import require_tile_element
 from fragir.builder.values import Memory, Scalar
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -37,7 +37,7 @@ def say_blocks(
     """Notes for which elements of A and B a scale is, and how memory holds them."""
     for operand, block, turned in zip("ab", blocks, transposed, strict=True):
         if block is not None:
-            extents = positive(block, 2, f"block_{operand}")
+            extents = require_positive(block, 2, f"block_{operand}")
             op.properties[f"{operand}_block"] = DenseArrayBase.from_list(i64, extents)
         if turned:
             op.properties[f"{operand}_scale_transposed"] = UnitAttr()
@@ -46,7 +46,7 @@ def say_blocks(
 def say_promotion(op: frag.MatmulOp, promote: int | None) -> None:
     """Notes after how many of K a partial sum is added."""
     if promote is not None:
-        op.attributes["promote"] = IntegerAttr(whole(promote, "promote", 1), i64)
+        op.attributes["promote"] = IntegerAttr(require_number(promote, "promote", 1), i64)
 
 
 Epilogue: TypeAlias = (
@@ -120,7 +120,7 @@ class MatrixOperations(TileOperations):
         operands = [self._memory(memory) for memory in (a, b, into, *(parts or ()), *more)]
         first = 3 + len(parts or ())
         if accumulate is not None:
-            accumulate = tile_element(accumulate, "the sum")
+            accumulate = require_tile_element(accumulate, "the sum")
         op = frag.MatmulOp(
             *operands[:3],
             extra=operands[first:],
@@ -136,7 +136,7 @@ class MatrixOperations(TileOperations):
         say_promotion(op, promote)
         for name, values, count in (("tile", tile, 3), ("warps", warps, 2)):
             if values is not None:
-                numbers = positive(values, count, name)
+                numbers = require_positive(values, count, name)
                 op.attributes[name] = DenseArrayBase.from_list(i64, numbers)
         numbered = {
             "stages": stages,
@@ -147,7 +147,7 @@ class MatrixOperations(TileOperations):
         }
         for name, number in numbered.items():
             if number is not None:
-                op.attributes[name] = IntegerAttr(whole(number, name, 1), i64)
+                op.attributes[name] = IntegerAttr(require_number(number, name, 1), i64)
         if roles:
             op.attributes["roles"] = UnitAttr()
         if epilogue is not None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from fragir.builder.callbacks import called
-from fragir.builder.places import dimension, fail, items, place
+from fragir.builder.callbacks import call
+from fragir.builder.places import fail, items, place, require_dimension
 from fragir.builder.trace import Trace
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
@@ -23,12 +23,12 @@ def reduce_by(
     first = tiles[0]
     if any(tile.shape != first.shape for tile in tiles):
         fail(f"{', '.join(map(repr, tiles))} differ in shape")
-    dim = dimension(axis, len(first.shape), repr(first))
+    dim = require_dimension(axis, len(first.shape), repr(first))
     sources = [trace.use(tile) for tile in tiles]
     location = place()
     region = trace.elementwise(
         [tile.element for tile in tiles] * 2,
-        lambda arguments: _called(trace, function, arguments, len(tiles)),
+        lambda arguments: _call(trace, function, arguments, len(tiles)),
         location,
     )
     op = trace.insert(frag.ReduceByOp(dim, sources, region), location=location)
@@ -38,11 +38,11 @@ def reduce_by(
     )
 
 
-def _called(
+def _call(
     trace: Trace, function: Callable[..., object], arguments: Sequence[SSAValue], count: int
 ) -> list[SSAValue]:
     """What the function returns for two elements of every tile."""
-    result = called(trace, function, arguments)
+    result = call(trace, function, arguments)
     given = [result] if isinstance(result, Scalar) else items(result)
     if given is None or len(given) != count:
         fail(f"the function returns {result!r}, it must return a scalar for each of {count} tiles")

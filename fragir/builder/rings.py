@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.builder.places import fail, items, whole, word
+from fragir.builder.places import fail, items, require_number, require_word
 from fragir.builder.tiles import TileOperations, shared_type, sizes_of
 from fragir.builder.trace import Trace
 from fragir.builder.values import Memory, Scalar, Tile, Value
@@ -27,7 +27,7 @@ class ClusterOperations(TileOperations):
 
     def cluster(self, x: int, y: int = 1, z: int = 1) -> None:
         """So many blocks along each dimension of the grid are a cluster; at most 8."""
-        sizes = [whole(size, "the size of a cluster") for size in (x, y, z)]
+        sizes = [require_number(size, "the size of a cluster") for size in (x, y, z)]
         if min(sizes) < 1 or prod(sizes) > MOST_BLOCKS:
             fail(f"a cluster has 1 to {MOST_BLOCKS} blocks, not {'x'.join(map(str, sizes))}")
         self.trace.attributes[CLUSTER] = DenseArrayBase.from_list(i64, sizes)
@@ -50,7 +50,7 @@ class Held(Value):
         super().__init__(trace)
         self.ssa = ssa
 
-    def used(self) -> SSAValue:
+    def require_value(self) -> SSAValue:
         """The value in the IR; an error at the user's line where it is out of sight."""
         if not self.trace.sees(self.ssa):
             fail(
@@ -66,7 +66,7 @@ class TileInFlight(Held):
 
     def wait(self) -> Tile:
         """The tile, once the products are done."""
-        return self.trace.wrap(self.trace.insert(frag.AwaitOp(self.used())).result)
+        return self.trace.wrap(self.trace.insert(frag.AwaitOp(self.require_value())).result)
 
     def __repr__(self) -> str:
         return f"<tile in flight{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"
@@ -82,7 +82,7 @@ class RingSlot(Held):
     @property
     def parts(self) -> list[Memory]:
         """Its memories, in the order in which the ring has them."""
-        slot = self.used()
+        slot = self.require_value()
         assert isinstance(slot.type, frag.SlotType)
         found: list[Memory] = []
         for number in range(len(slot.type.parts)):
@@ -92,11 +92,11 @@ class RingSlot(Held):
 
     def publish(self) -> None:
         """Gives it to those who wait for it, with all that was written or is on the way."""
-        self.trace.insert(frag.PublishOp(self.used()))
+        self.trace.insert(frag.PublishOp(self.require_value()))
 
     def release(self) -> None:
         """Gives it back to be filled anew."""
-        self.trace.insert(frag.ReleaseOp(self.used()))
+        self.trace.insert(frag.ReleaseOp(self.require_value()))
 
     def __repr__(self) -> str:
         return f"<slot{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"
@@ -111,7 +111,7 @@ def held_of(trace: Trace, value: Any) -> SSAValue | None:
     return value.ssa
 
 
-def held(trace: Trace, ssa: SSAValue) -> RingSlot | TileInFlight | None:
+def held_value(trace: Trace, ssa: SSAValue) -> RingSlot | TileInFlight | None:
     """A value of the IR as one of those; None for others."""
     kinds = {"frag.slot": RingSlot, "frag.in_flight": TileInFlight}
     found = kinds.get(ssa.type.name)
@@ -172,9 +172,9 @@ class RingOperations(ClusterOperations):
         if not given or any(not isinstance(part, MemRefType) for part in given):
             fail(f"a ring's parts are {parts!r}", "write [k.part((128, 64), fragir.f16), ...]")
         op = frag.RingOp(
-            whole(slots, "slots", 1),
+            require_number(slots, "slots", 1),
             frag.RingType(list(parts)),
-            None if turns is None else word(turns, "turns"),
+            None if turns is None else require_word(turns, "turns"),
         )
         return Ring(self.trace, self.trace.insert(op).ring)
 
@@ -219,7 +219,7 @@ class FlightOperations(RingOperations):
         op = frag.WgmmaOp(
             first,
             second,
-            c.used() if isinstance(c, TileInFlight) else self._tile(c),
+            c.require_value() if isinstance(c, TileInFlight) else self._tile(c),
             a_transposed=transposed_a,
             b_transposed=transposed_b,
             a_negated=negated_a,

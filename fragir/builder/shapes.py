@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from fragir.builder.places import by, dimension, fail, items, whole
+from fragir.builder.places import by, fail, items, require_dimension, require_number
 from fragir.builder.types import bf16, f16, f32
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
@@ -54,7 +54,7 @@ def transpose(trace: Builds, tile: Tile, axes: Sequence[int]) -> Tile:
 def reshape(trace: Builds, tile: Tile, shape: Sequence[object]) -> Tile:
     """The same elements in another shape; one size may be -1, for what is left."""
     given = items(shape[0]) if len(shape) == 1 and items(shape[0]) is not None else list(shape)
-    sizes = [whole(size, "a size") for size in given or ()]
+    sizes = [require_number(size, "a size") for size in given or ()]
     count = prod(tile.shape)
     if sizes.count(-1) == 1:
         known = prod(size for size in sizes if size != -1)
@@ -90,7 +90,7 @@ def item(trace: Builds, tile: Tile, key: object) -> Tile:
     A number drops its dimension, as in numpy.
     """
     several = None if isinstance(key, list) else items(key)
-    keys = _filled(tile, [key] if several is None else several)
+    keys = _full_key(tile, [key] if several is None else several)
     cutouts: list[range] = []
     shape: list[int] = []
     sizes = iter(tile.shape)
@@ -118,7 +118,7 @@ def item(trace: Builds, tile: Tile, key: object) -> Tile:
     return reshape(trace, part, shape)
 
 
-def _filled(tile: Tile, keys: list[object]) -> list[object]:
+def _full_key(tile: Tile, keys: list[object]) -> list[object]:
     """A key for every dimension, and None for new ones."""
     given = sum(1 for part in keys if part is not None and part is not Ellipsis)
     missing = len(tile.shape) - given
@@ -135,7 +135,7 @@ def _range(tile: Tile, part: slice[Any, Any, Any], size: int) -> range:
         if isinstance(number, Scalar):
             fail(f"{number!r} is known when the kernel runs", "slices of tiles have fixed places")
         if number is not None:
-            whole(number, "a place in a slice")
+            require_number(number, "a place in a slice")
     if part.step is not None and part.step < 1:
         fail(f"the step of a slice of a tile is {part.step}, it must be positive")
     chosen = range(*part.indices(size))
@@ -148,7 +148,7 @@ def _dimension(given: object, count: int, name: str, of: str = "") -> int:
     """A number that may count from the end."""
     if isinstance(given, Scalar):
         fail(f"{given!r} is known when the kernel runs", "parts of tiles have fixed places")
-    number = whole(given, name)
+    number = require_number(given, name)
     if not -count <= number < count:
         fail(f"{name} is {number}, there is no such one {of or f'of {count} dimensions'}")
     return number % count
@@ -170,7 +170,7 @@ def reduce(trace: Builds, tile: Tile, kind: str, axis: int | None, keepdims: boo
         while isinstance(found, Tile):
             found = _along(trace, found, kind, len(found.shape) - 1)
         return found
-    dim = dimension(axis, len(tile.shape), repr(tile))
+    dim = require_dimension(axis, len(tile.shape), repr(tile))
     left = _along(trace, tile, kind, dim)
     if not keepdims:
         return left
@@ -202,7 +202,7 @@ def _along(trace: Builds, tile: Tile, kind: str, dim: int) -> Tile | Scalar:
 
 def scan(trace: Builds, tile: Tile, kind: str, axis: int, exclusive: bool, reverse: bool) -> Tile:
     """What all up to each element give; sums and products of 16 bits in f32."""
-    dim = dimension(axis, len(tile.shape), repr(tile))
+    dim = require_dimension(axis, len(tile.shape), repr(tile))
     narrow = kind in ("add", "mul") and tile.element in (f16, bf16)
     source = tile.cast(f32) if narrow else tile
     wrong = problem(kind, source.element, COMBINATIONS)

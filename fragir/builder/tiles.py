@@ -10,15 +10,25 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.builder.elementwise import ElementwiseFunctions
-from fragir.builder.places import by, dimension, error_at, fail, items, place, shape_of, whole, word
+from fragir.builder.places import (
+    by,
+    error_at,
+    fail,
+    items,
+    place,
+    require_dimension,
+    require_number,
+    require_shape,
+    require_word,
+)
 from fragir.builder.trace import Trace
 from fragir.builder.types import (
     byte,
     condition,
+    require_scalar_type,
+    require_tile_element,
     s32,
-    scalar_type,
     stored_element,
-    tile_element,
     type_name,
 )
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
@@ -33,7 +43,7 @@ from fragir.mlir import diagnostics
 # Memory of conditions: of bytes, 0 where one does not hold, 1 where it does, as numpy's bool.
 
 
-def outside(trace: Trace, other: Scalar | float | None, memory: Memory) -> SSAValue | None:
+def padding_value(trace: Trace, other: Scalar | float | None, memory: Memory) -> SSAValue | None:
     """What is read outside of memory, as memory would hold it."""
     if other is None or not memory.conditions:
         return None if other is None else trace.scalar(other, memory.element, "other")
@@ -50,7 +60,7 @@ def read(trace: Trace, tile: SSAValue, memory: Memory) -> Tile:
     return found.cast(s32) != 0 if memory.conditions else found
 
 
-def written(tile: Tile, memory: Memory) -> Tile:
+def as_stored(tile: Tile, memory: Memory) -> Tile:
     """A tile as memory holds it; an error at the user's line where that is of another type."""
     if memory.element == tile.element:
         return tile.cast(byte) if memory.conditions else tile
@@ -74,10 +84,10 @@ def shared_type(
     layout: Layout | str | None,
 ) -> MemRefType[Attribute]:
     """Shared memory as `Kernel.shared` describes it."""
-    element = tile_element(element, "shared memory")
-    if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
+    element = require_tile_element(element, "shared memory")
+    if require_number(swizzle, "swizzle") not in (0, 32, 64, 128):
         fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
-    sizes = shape_of(shape)
+    sizes = require_shape(shape)
     if len(sizes) < 2:
         fail(f"shared memory has two dimensions or more, not {len(sizes)}")
     try:
@@ -154,7 +164,7 @@ class TileOperations(ElementwiseFunctions):
         """
         source = self._memory(memory)
         type_ = self._tile_type(shape, memory.type.element_type, layout)
-        beyond = outside(self.trace, other, memory)
+        beyond = padding_value(self.trace, other, memory)
         op = frag.LoadOp(
             source,
             self._indices(at),
@@ -178,7 +188,7 @@ class TileOperations(ElementwiseFunctions):
         """Writes a tile; `masked`: what lies outside the array is not written."""
         self._tile(tile)  # which it must be
         target = self._memory(memory)
-        source = self._tile(written(tile, memory))
+        source = self._tile(as_stored(tile, memory))
         op = frag.StoreOp(source, target, self._indices(at), transposed=transposed, masked=masked)
         self.trace.insert(op)
 
@@ -220,7 +230,7 @@ class TileOperations(ElementwiseFunctions):
 
     def wait(self, pending: int = 0) -> None:
         """Waits until at most `pending` of the newest groups are under way."""
-        self.trace.insert(frag.WaitOp(whole(pending, "pending")))
+        self.trace.insert(frag.WaitOp(require_number(pending, "pending")))
 
     def barrier(self) -> None:
         """All threads of the block wait for each other and then see each other's writes."""
@@ -230,7 +240,7 @@ class TileOperations(ElementwiseFunctions):
 
     def constant(self, value: float, type_: Attribute) -> Scalar:
         """A number as a scalar of a type."""
-        type_ = scalar_type(type_, "a constant")
+        type_ = require_scalar_type(type_, "a constant")
         number = self.trace.operand(value)
         if not isinstance(number, int | float):
             fail(f"a constant is {value!r}, it must be a number of Python's")
@@ -245,7 +255,7 @@ class TileOperations(ElementwiseFunctions):
         layout: Placement | None = None,
     ) -> Tile:
         """A tile whose elements all are `value`."""
-        element = tile_element(element, "a tile")
+        element = require_tile_element(element, "a tile")
         number = self.trace.scalar(value, element, "the value")
         op = frag.FillOp(number, self._tile_type(shape, element, layout))
         return self.trace.wrap(self.trace.insert(op).tile)
@@ -253,7 +263,9 @@ class TileOperations(ElementwiseFunctions):
     def iota(self, axis: int, shape: Sequence[int], *, layout: Placement | None = None) -> Tile:
         """A tile of s32: every element's place along a dimension, from 0 on."""
         type_ = self._tile_type(shape, s32, layout)
-        op = frag.IotaOp(dimension(axis, len(type_.shape), f"a tile of shape {shape}"), type_)
+        op = frag.IotaOp(
+            require_dimension(axis, len(type_.shape), f"a tile of shape {shape}"), type_
+        )
         return self.trace.wrap(self.trace.insert(op).tile)
 
     def mma(
@@ -287,7 +299,7 @@ class TileOperations(ElementwiseFunctions):
         if 3 in (len(a.shape), len(b.shape)):
             from fragir.builder.broadcasting import check_batch, leads  # few programs need it
 
-            is_batch = leads(a, b, word(using, "using"))
+            is_batch = leads(a, b, require_word(using, "using"))
             if is_batch:
                 check_batch(a, b, c, scales)
         if c is None:
@@ -297,9 +309,12 @@ class TileOperations(ElementwiseFunctions):
         if not is_batch:
             _check_matrices(a, b, c)
         tiles = first, second, third, self._sums(c, result)
-        words: dict[str, Any] = {"using": word(using, "using"), "satfinite": satfinite}
-        words |= {"rounding": word(rounding, "rounding"), "bitop": word(bitop, "bitop")}
-        words["kind"] = word(kind, "kind")
+        words: dict[str, Any] = {"using": require_word(using, "using"), "satfinite": satfinite}
+        words |= {
+            "rounding": require_word(rounding, "rounding"),
+            "bitop": require_word(bitop, "bitop"),
+        }
+        words["kind"] = require_word(kind, "kind")
         if is_batch:
             return self.trace.wrap(self.trace.insert(frag.MmaBatchedOp(*tiles, **words)).d)
         op = frag.MmaOp(*tiles, scales=self._scales(scales), **words)
@@ -337,15 +352,17 @@ class TileOperations(ElementwiseFunctions):
             scales=self._scales(scales),
             unordered=unordered,
             satfinite=satfinite,
-            kind=word(kind, "kind"),
-            using=word(using, "using"),
+            kind=require_word(kind, "kind"),
+            using=require_word(using, "using"),
         )
         return self.trace.wrap(self.trace.insert(op).d)
 
     def _sums(self, c: Tile, result: Attribute | None) -> frag.TileType:
         """The type of a product's tile: c's, with the elements of `result`."""
         type_ = frag.tile_of(self._tile(c))
-        return type_ if result is None else type_.with_element(tile_element(result, "a tile"))
+        return (
+            type_ if result is None else type_.with_element(require_tile_element(result, "a tile"))
+        )
 
     def _scales(self, scales: tuple[Tile, Tile] | None) -> list[SSAValue]:
         if scales is None:
@@ -425,7 +442,7 @@ class TileOperations(ElementwiseFunctions):
     # --- checks -------------------------------------------------------------------------------
 
     def _memory(self, value: object) -> SSAValue:
-        return memory_value(self.trace, value)
+        return require_memory(self.trace, value)
 
     def _indices(self, values: object) -> list[int | SSAValue]:
         if (given := items(values)) is None:
@@ -435,7 +452,7 @@ class TileOperations(ElementwiseFunctions):
     def _tile_type(
         self, shape: Sequence[int], element: Attribute, layout: Placement | None
     ) -> frag.TileType:
-        sizes = shape_of(shape)
+        sizes = require_shape(shape)
         if not 1 <= len(sizes) <= frag.MOST_DIMENSIONS:
             fail(f"a tile has one to four dimensions, not {len(sizes)}")
         try:
@@ -445,7 +462,7 @@ class TileOperations(ElementwiseFunctions):
             raise error_at(place(), diagnostics.message_of(error)) from error
 
 
-def memory_value(trace: Trace, value: object) -> SSAValue:
+def require_memory(trace: Trace, value: object) -> SSAValue:
     """Memory in the IR; an error at the user's line for anything else."""
     if not isinstance(value, Memory):
         fail(f"{value!r} is no memory", "k.memory(...) and k.shared(...) make memory")

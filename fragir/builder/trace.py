@@ -15,8 +15,14 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
-from fragir.builder.places import describe, error_at, fail, place, target, whole
-from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
+from fragir.builder.places import describe, error_at, fail, place, require_number, target
+from fragir.builder.types import (
+    condition,
+    index,
+    require_scalar_type,
+    require_tile_element,
+    type_name,
+)
 from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
 from fragir.dialects import frag
 from fragir.errors import FragirError, pass_on
@@ -136,7 +142,7 @@ class Trace:
 
     # --- values -------------------------------------------------------------------------------
 
-    def own(self, value: Value) -> None:
+    def check_own(self, value: Value) -> None:
         """An error unless a value belongs to this kernel."""
         if value.trace is not self:
             fail(
@@ -146,7 +152,7 @@ class Trace:
 
     def use(self, value: Scalar | Tile | Memory) -> SSAValue:
         """The value in the IR, computed now where it is an expression of tiles."""
-        self.own(value)
+        self.check_own(value)
         _ = self.block
         ssa = value.ssa
         if ssa is not None and self.sees(ssa):
@@ -172,7 +178,7 @@ class Trace:
     def operand(self, value: object) -> TileOperand:
         """What may stand beside an operator; an error for anything else."""
         if isinstance(value, Scalar | Tile):
-            self.own(value)
+            self.check_own(value)
             return value
         if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
             value = getattr(value, "item")()  # numpy's scalars
@@ -200,7 +206,9 @@ class Trace:
         if isinstance(operand, float):
             fail(f"{what} is {operand}; it must be a whole number", "write //, not /")
         return (
-            whole(operand, what) if isinstance(operand, int) else self.scalar(operand, index, what)
+            require_number(operand, what)
+            if isinstance(operand, int)
+            else self.scalar(operand, index, what)
         )
 
     def dim(self, memory: Memory, dim: int) -> Scalar:
@@ -233,14 +241,14 @@ class Trace:
             return Scalar(self, self._emit(function, given, type_, {}, None))
         _ = self.block
         if any(tile.shape != tiles[0].shape for tile in tiles):
-            tiles = self.stretched(tiles)
+            tiles = self.stretch(tiles)
             of = iter(tiles)
             given = [next(of) if isinstance(operand, Tile) else operand for operand in given]
         element = functions.result_type(function, type_)
         expression = Expression(function, tuple(given), place(), target(), self.fastmath)
         return Tile(self, None, tiles[0].shape, element, expression)
 
-    def stretched(self, tiles: Sequence[Tile]) -> list[Tile]:
+    def stretch(self, tiles: Sequence[Tile]) -> list[Tile]:
         """Tiles repeated to a common shape by numpy's rules."""
         from fragir.builder.broadcasting import stretch_all  # few kernels need it
 
@@ -297,12 +305,12 @@ class Trace:
         def insert(op: Operation) -> SSAValue:
             return self.insert(op).results[0]
 
-        wanted = scalar_type(type_, "a scalar")
+        wanted = require_scalar_type(type_, "a scalar")
         return Scalar(self, functions.cast(self.use(value), wanted, insert))
 
     def cast_tile(self, tile: Tile, type_: Attribute) -> Tile:
         """A tile in another element type."""
-        element = tile_element(type_, "a tile")
+        element = require_tile_element(type_, "a tile")
         source = self.use(tile)
         if element == tile.element:
             return tile

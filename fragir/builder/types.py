@@ -7,7 +7,7 @@ from typing import cast
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, TypeAttribute
 
-from fragir.builder.places import error_at, fail, pair, place, word
+from fragir.builder.places import error_at, fail, place, require_pair, require_word
 from fragir.dialects import frag
 from fragir.dialects.elements import FLOATS, element_name, element_type, is_element
 from fragir.errors import FragirError, pass_on
@@ -76,7 +76,7 @@ def is_float(type_: Attribute) -> bool:
     return type_name(type_) in FLOATS
 
 
-def scalar_type(type_: object, what: str) -> TypeAttribute:
+def require_scalar_type(type_: object, what: str) -> TypeAttribute:
     """A type that a scalar may have, else an error at the user's line."""
     if isinstance(type_, TypeAttribute):
         try:
@@ -92,10 +92,10 @@ def stored_element(type_: object, what: str) -> tuple[TypeAttribute, bool]:
     """A type that memory may hold, and whether it stands for conditions, a byte each."""
     if type_ is bool or (isinstance(type_, Attribute) and type_ == condition):
         return byte, True
-    return tile_element(type_, what), False
+    return require_tile_element(type_, what), False
 
 
-def tile_element(type_: object, what: str) -> TypeAttribute:
+def require_tile_element(type_: object, what: str) -> TypeAttribute:
     """A type that tiles may hold, else an error at the user's line."""
     if isinstance(type_, TypeAttribute) and is_element(type_):
         return type_
@@ -122,13 +122,13 @@ def fragment(
     `m`, `n` and `k` count that dimension of the product in another order, by the modes of a layout
     as in `k="2:1 4:8 4:2"`: which k of the tile stands where the instruction has its 0, 1, 2, ...
     """
-    over = pair(warps, "warps") or (1, 1)
+    over = require_pair(warps, "warps") or (1, 1)
     orders = tuple(
         (name, _order(name, modes))
         for name, modes in (("k", k), ("m", m), ("n", n))
-        if word(modes, f"the order of {name}")
+        if require_word(modes, f"the order of {name}")
     )
-    names = word(instruction, "instruction"), word(operand, "operand")
+    names = require_word(instruction, "instruction"), require_word(operand, "operand")
     made = frag.MmaFragment(*names, over, orders)
     try:
         frag.MmaLayoutAttr(made)

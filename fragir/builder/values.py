@@ -150,11 +150,11 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     """
 
     @abstractmethod
-    def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
+    def _reduce(self, kind: str, axis: int | None, keepdims: bool) -> Any:
         """What `frag.reduce` gives; `keepdims` leaves a dimension of size 1."""
 
     @abstractmethod
-    def _scanned(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> TileT:
+    def _scan(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> TileT:
         """What `frag.scan` gives."""
 
     @overload
@@ -163,7 +163,7 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def sum(self, axis: None = None) -> ScalarT: ...
     def sum(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The sum; of f16 and bf16 it is formed in f32 and rounded once."""
-        return self._reduced("add", axis, keepdims)
+        return self._reduce("add", axis, keepdims)
 
     @overload
     def prod(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -171,7 +171,7 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def prod(self, axis: None = None) -> ScalarT: ...
     def prod(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The product; of f16 and bf16 it is formed in f32 and rounded once."""
-        return self._reduced("mul", axis, keepdims)
+        return self._reduce("mul", axis, keepdims)
 
     @overload
     def max(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -179,7 +179,7 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def max(self, axis: None = None) -> ScalarT: ...
     def max(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The largest element; NaN where one is NaN."""
-        return self._reduced("max", axis, keepdims)
+        return self._reduce("max", axis, keepdims)
 
     @overload
     def min(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -187,7 +187,7 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def min(self, axis: None = None) -> ScalarT: ...
     def min(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The smallest element; NaN where one is NaN."""
-        return self._reduced("min", axis, keepdims)
+        return self._reduce("min", axis, keepdims)
 
     @overload
     def all(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -195,7 +195,7 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def all(self, axis: None = None) -> ScalarT: ...
     def all(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """Of conditions: whether all hold."""
-        return self._reduced("and", axis, keepdims)
+        return self._reduce("and", axis, keepdims)
 
     @overload
     def any(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -203,15 +203,15 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def any(self, axis: None = None) -> ScalarT: ...
     def any(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """Of conditions: whether one holds."""
-        return self._reduced("or", axis, keepdims)
+        return self._reduce("or", axis, keepdims)
 
     def argmax(self, axis: int, keepdims: bool = False) -> TileT:
         """The place of the largest element along a dimension, s32; of equals the first."""
-        return self._reduced("argmax", axis, keepdims)
+        return self._reduce("argmax", axis, keepdims)
 
     def argmin(self, axis: int, keepdims: bool = False) -> TileT:
         """The place of the smallest element along a dimension, s32; of equals the first."""
-        return self._reduced("argmin", axis, keepdims)
+        return self._reduce("argmin", axis, keepdims)
 
     def cumsum(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
         """The sum of all elements up to each one along a dimension; f16 and bf16 are added in f32.
@@ -219,19 +219,19 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
         `exclusive`: without the element itself, so that the first is 0. `reverse`: from the end of
         the dimension on. Other cumulative functions take them too.
         """
-        return self._scanned("add", axis, exclusive, reverse)
+        return self._scan("add", axis, exclusive, reverse)
 
     def cumprod(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
         """The product of all up to each one; of f16 and bf16 it is formed in f32."""
-        return self._scanned("mul", axis, exclusive, reverse)
+        return self._scan("mul", axis, exclusive, reverse)
 
     def cummax(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
         """The largest of all up to each one; NaN from the first NaN on."""
-        return self._scanned("max", axis, exclusive, reverse)
+        return self._scan("max", axis, exclusive, reverse)
 
     def cummin(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
         """The smallest of all up to each one; NaN from the first NaN on."""
-        return self._scanned("min", axis, exclusive, reverse)
+        return self._scan("min", axis, exclusive, reverse)
 
 
 # -- views -----------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Views(ABC, Generic[TileT]):
     """Other shapes, and parts; elements are not changed."""
 
     @abstractmethod
-    def _viewed(self, function: str, *arguments: object) -> Any:
+    def _view(self, function: str, *arguments: object) -> Any:
         """What a function of `fragir.builder.shapes` gives."""
 
     @property
@@ -255,22 +255,22 @@ class Views(ABC, Generic[TileT]):
 
     def transpose(self, *axes: int) -> TileT:
         """The tile with its dimensions in this order, the reverse one where none is given."""
-        return self._viewed("transpose", axes)
+        return self._view("transpose", axes)
 
     def reshape(self, *shape: int | Sequence[int]) -> TileT:
         """The same elements, in the order of rows, in another shape; one size may be -1."""
-        return self._viewed("reshape", shape)
+        return self._view("reshape", shape)
 
     def split(self) -> tuple[TileT, TileT]:
         """Two tiles: what stands at 0 and at 1 along the last dimension, which is of size 2."""
-        return self._viewed("split")
+        return self._view("split")
 
     def __getitem__(self, key: Key | tuple[Key, ...]) -> TileT:
         """A part, as of numpy's arrays: `t[:, 0:32]`, `t[::2]`, `t[3]`, `t[:, None]`.
 
         Places are numbers that Python knows.
         """
-        return self._viewed("item", key)
+        return self._view("item", key)
 
     def __iter__(self) -> NoReturn:
         fail(f"{self!r} is no list", "tile[0] is its first row, tile.split() are two tiles")
@@ -281,7 +281,7 @@ TileOperand: TypeAlias = Union["Tile", "Scalar", int, float]
 IndexOperand: TypeAlias = Union["Scalar", int]
 
 
-def value_name(name: object) -> str:
+def require_value_name(name: object) -> str:
     """A name for a value of the IR."""
     if isinstance(name, str) and SSAValue.is_valid_name(name):
         return name
@@ -376,7 +376,7 @@ class Scalar(Computed[ScalarOperand]):
 
     def named(self, name: str) -> Scalar:
         """The same scalar, called so in the IR and in the PTX."""
-        self.ssa.name_hint = value_name(name)
+        self.ssa.name_hint = require_value_name(name)
         return self
 
     def cast(self, type_: Attribute) -> Scalar:
@@ -411,7 +411,7 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
 
     def named(self, name: str) -> Tile:
         """The same tile, called so in the IR and in the PTX."""
-        self.trace.use(self).name_hint = value_name(name)
+        self.trace.use(self).name_hint = require_value_name(name)
         return self
 
     def cast(self, type_: Attribute) -> Tile:
@@ -426,13 +426,13 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
         """The tile repeated along dimensions of size 1 and new first ones, as in numpy."""
         return self.trace.derive(self, "broadcast_to", (shape,))
 
-    def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
+    def _reduce(self, kind: str, axis: int | None, keepdims: bool) -> Any:
         return self.trace.derive(self, "reduce", (kind, axis, keepdims))
 
-    def _scanned(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> Tile:
+    def _scan(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> Tile:
         return self.trace.derive(self, "scan", (kind, axis, exclusive, reverse))
 
-    def _viewed(self, function: str, *arguments: object) -> Any:
+    def _view(self, function: str, *arguments: object) -> Any:
         return self.trace.derive(self, function, arguments)
 
 

@@ -227,7 +227,7 @@ def _tensor(text: str, value: str) -> Tensor:
     return Tensor(path, **given)
 
 
-def _chosen(*words: str) -> Callable[[str], str]:
+def _choice(*words: str) -> Callable[[str], str]:
     def read(word: str) -> str:
         if word not in words:
             raise ValueError(word)
@@ -242,13 +242,13 @@ def _numbers(separator: str) -> Callable[[str], tuple[int, ...]]:
 
 _TENSOR: dict[str, tuple[str, Callable[[str], Any]]] = {
     "box": ("box", _numbers("x")),
-    "swizzle": ("swizzle", lambda w: int(_chosen("0", "32", "64", "128")(w.replace("none", "0")))),
-    "atom": ("atom", lambda w: int(_chosen("16", "32", "64")(w))),
+    "swizzle": ("swizzle", lambda w: int(_choice("0", "32", "64", "128")(w.replace("none", "0")))),
+    "atom": ("atom", lambda w: int(_choice("16", "32", "64")(w))),
     "strides": ("strides", _numbers(":")),
     "elementstrides": ("element_strides", _numbers(":")),
-    "fill": ("fill", _chosen("zero", "nan")),
-    "type": ("kind", _chosen(*TYPES)),
-    "out": ("written", lambda word: not _chosen("")(word)),
+    "fill": ("fill", _choice("zero", "nan")),
+    "type": ("kind", _choice(*TYPES)),
+    "out": ("written", lambda word: not _choice("")(word)),
 }
 
 

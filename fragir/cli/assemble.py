@@ -12,7 +12,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
-from fragir.cli.files import read_text, refuse_to_replace, write_output
+from fragir.cli.files import check_replaces_none_of, read_text, write_output
 
 EXAMPLES = (
     (
@@ -40,7 +40,7 @@ def main(
 
     from fragir.toolchain.ptxas import assemble, own_target, targets
 
-    refuse_to_replace(output, ptx)
+    check_replaces_none_of(output, ptx)
     name = "<stdin>" if ptx == "-" else ptx
     text = read_text(ptx, "PTX")
     target = own_target(text, name) if target is None else target

@@ -17,7 +17,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
-from fragir.cli.files import imported
+from fragir.cli.files import import_object
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -25,12 +25,12 @@ from fragir.cli.launch import (
     emulate,
     finding_json,
     finding_row,
+    finding_without_line,
     launch_options,
     load,
     print_notes,
     read_module,
-    stopped,
-    whole,
+    stop_finding,
 )
 from fragir.cli.limits import Budget
 from fragir.errors import FragirError
@@ -110,7 +110,7 @@ def main(
     launch = LaunchOptions(**options)
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
-    checks = [imported(text, "--with takes MODULE:CLASS") for text in further]
+    checks = [import_object(text, "--with takes MODULE:CLASS") for text in further]
     findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
     remarks = remarks + _judged_by_ptxas(launch, module, performance)
     listed = [r for r in remarks if performance or r.kind == "fragment"]
@@ -170,7 +170,7 @@ def examine(
     `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours.
     """
     from fragir.emulator import EmulationError
-    from fragir.emulator.report import gathered
+    from fragir.emulator.report import gather
 
     runs: list[list[Finding]] = []
     remarks: list[Finding] = []
@@ -178,7 +178,7 @@ def examine(
     budget = Budget(launch.limit)
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(schedules(seeds)):
-            if budget.spent:
+            if budget.is_spent:
                 runs.append([_out_of_time(launch, index, seeds + 2)])
                 break
             progress.say(f"checking, run {index + 1} of {seeds + 2}")
@@ -199,7 +199,7 @@ def examine(
             except EmulationError as error:
                 if error.report is None:
                     raise  # the launch is wrong, not the kernel
-                found = [*error.report.findings, stopped(error)]
+                found = [*error.report.findings, stop_finding(error)]
                 instructions = instructions or error.report.statistics.total
             else:
                 found = result.findings
@@ -214,7 +214,7 @@ def examine(
                     found = [*found, _depends(launch, first, results, schedule, asynchrony)]
             runs.append(found)
             progress((index + 1) / (seeds + 2))
-    return gathered(*runs), remarks, instructions
+    return gather(*runs), remarks, instructions
 
 
 def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
@@ -227,7 +227,7 @@ def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
 
 def _out_of_time(launch: LaunchOptions, done: int, wanted: int) -> Finding:
     message = f"{done} of {wanted} runs were done in {launch.limit[1]:g} seconds, the limit"
-    return whole("limit", message, launch.ptx)
+    return finding_without_line("limit", message, launch.ptx)
 
 
 def _depends(
@@ -240,7 +240,7 @@ def _depends(
     names = ", ".join(name for name in first | other if first.get(name) != other.get(name))
     way = f"schedule {schedule}, " if schedule is not None else ""
     message = f"{names} differs between the regular schedule and {way}async {asynchrony}"
-    return whole(DEPENDS, message, launch.ptx)
+    return finding_without_line(DEPENDS, message, launch.ptx)
 
 
 def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[Finding]:
@@ -265,6 +265,6 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
         line = verdict.line
         if verdict.kind == "spill" and verdict.function is not None:
             line = most_spilled(text, target, verdict.function)
-        finding = whole(verdict.kind, str(verdict), launch.ptx, "remark")
+        finding = finding_without_line(verdict.kind, str(verdict), launch.ptx, "remark")
         found.append(replace(finding, line=line))
     return found

@@ -2,7 +2,7 @@
 
 A command is a function under `@command(...)` that returns its exit code (None is 0). It raises
 FragirError for bad input, prints its result through `print_json`, `print_table` or `write_output`,
-and everything else goes to stderr. `guarded` turns whatever escapes into one clear line.
+and everything else goes to stderr. `run_guarded` turns whatever escapes into one clear line.
 
 Exit codes: 0 clean or PASS; 1 a finding, FAIL or bad input; 2 wrong usage.
 """
@@ -59,11 +59,11 @@ def write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
         for what, line in examples:
             if what:
                 formatter.write(f"{'':{formatter.current_indent}}{what}\n")
-            for part in folded(line, formatter.width - 8):
+            for part in folded_lines(line, formatter.width - 8):
                 formatter.write(f"{'':{formatter.current_indent + 2}}{part}\n")
 
 
-def folded(line: str, width: int) -> Iterator[str]:
+def folded_lines(line: str, width: int) -> Iterator[str]:
     """A command line on as many lines as it takes; no word is broken, an option keeps its value."""
     now = ""
     for group in _with_values(_WORD.findall(line)):
@@ -112,7 +112,7 @@ class Ended(BaseException):
 
 
 @contextlib.contextmanager
-def raised() -> Generator[None]:
+def signals_as_exceptions() -> Generator[None]:
     """SIGTERM and SIGHUP raise Ended in here, once: a second one ends the process at once.
 
     A signal that is ignored (`nohup`) or that somebody else handles stays as it is.
@@ -234,14 +234,14 @@ _debug_option = click.option(
 # How a command ends ------------------------------------------------------------------------------
 
 
-def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
+def run_guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
     """Runs a command line; the exit code. Nothing escapes but by the rules of this module."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     as_json, debug = "--json" in own, "--debug" in own
     stand_in()
     escape_what_cannot_be_encoded()
     try:
-        with raised():
+        with signals_as_exceptions():
             code = run(argv)
             sys.stdout.flush()
         return code if isinstance(code, int) else OK

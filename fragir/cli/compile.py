@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from fragir.cli.command import Progress, command, note, output_option, passes_option
-from fragir.cli.files import read_text, refuse_to_replace, write_output
+from fragir.cli.files import check_replaces_none_of, read_text, write_output
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -99,18 +99,18 @@ def main(
 
     PTX becomes lane code (--to lane), which is compiled back to PTX for the target that it names.
     """
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
 
     if launcher is not None:
         if level is not None or print_pipeline or program.endswith(".ptx"):
             raise click.UsageError("--launcher is of a program, without --to and --print-pipeline")
         level = "cubin"
     level = level or _level_of(output)
-    known(target)
+    require_target(target)
     if program.endswith(".ptx") and level == "placed":
         raise click.UsageError("PTX has no tiles: give --to lane")
     given = click.get_current_context().get_parameter_source("target")
-    refuse_to_replace(output, program)
+    check_replaces_none_of(output, program)
     name = "<stdin>" if program == "-" else program
     listed = None if passes is None else _passes(passes, target)
     what = "PTX" if program.endswith(".ptx") else "MLIR"
@@ -170,7 +170,7 @@ class Compilation(NamedTuple):
 
     def pipeline(self) -> str:
         """The passes that are applied, as pass-pipeline text."""
-        return self._lowered()[1]
+        return self._lower()[1]
 
     def launcher(self, language: str) -> str:
         """What launches the kernel without fragir."""
@@ -194,7 +194,7 @@ class Compilation(NamedTuple):
         """MLIR, PTX or a cubin."""
         from fragir.compilation import program
 
-        module, _ = self._lowered()
+        module, _ = self._lower()
         target = self._target(module)
         if self.level != "placed" and target == self.target:
             _note_instructions(module, self.target)
@@ -203,7 +203,7 @@ class Compilation(NamedTuple):
         ptx, origins = program.emit_with_origins(
             module, target, comments=self.comments, lines=self.lines, source=self.text
         )
-        return ptx if self.level == "ptx" else self._assembled(ptx, target, origins)
+        return ptx if self.level == "ptx" else self._assemble(ptx, target, origins)
 
     def _target(self, module: ModuleOp) -> str:
         """The target; lifted PTX names its own."""
@@ -221,7 +221,7 @@ class Compilation(NamedTuple):
             )
         return own
 
-    def _lowered(self) -> tuple[ModuleOp, str]:
+    def _lower(self) -> tuple[ModuleOp, str]:
         """The module, and the passes that were applied to it."""
         from fragir.compilation import pipeline, program
 
@@ -242,7 +242,7 @@ class Compilation(NamedTuple):
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
         return module, pipeline.text_of(done)
 
-    def _assembled(self, ptx: str, target: str, origins: Origins) -> bytes:
+    def _assemble(self, ptx: str, target: str, origins: Origins) -> bytes:
         from fragir.compilation.notes import schedule_notes
         from fragir.toolchain.ptxas import assemble
 

@@ -74,7 +74,7 @@ def main(
     try:
         bits = bits_of(element)
         ends = [_registers(text, tile, warps) for text in (source, target)]
-        plan, found = _planned(ends[0], ends[1], bits, machine)
+        plan, found = _plan_and_report(ends[0], ends[1], bits, machine)
     except FragirError as error:
         if not as_json:
             raise
@@ -115,15 +115,15 @@ def _registers(text: str, tile: Point | None, warps: tuple[int, int] | None) -> 
     return tidy(found)
 
 
-def _planned(
+def _plan_and_report(
     source: Layout, target: Layout, bits: int, machine: str
 ) -> tuple[ConversionPlan, ConversionReport]:
     from fragir.isa.features import features_of
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
     from fragir.layout.planning.planner import plan_conversion
     from fragir.layout.planning.report import report_of
 
-    known(machine)
+    require_target(machine)
     features = features_of(machine)
     plan = plan_conversion(source, target, bits, features)
     return plan, report_of(plan, features)

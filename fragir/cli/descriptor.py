@@ -59,9 +59,9 @@ def main(
     as_json: bool,
 ) -> None:
     """Take a shared-memory or instruction descriptor apart, or build one."""
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
 
-    known(target)
+    require_target(target)
     if sum((word is not None, layout is not None, bool(fields))) != 1:
         raise click.UsageError("give a descriptor, --layout, or --kind with --field")
     if fields and kind is None:

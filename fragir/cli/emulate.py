@@ -16,7 +16,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
-from fragir.cli.files import refuse_to_replace, refuse_unwritable, write_files
+from fragir.cli.files import check_replaces_none_of, check_writable, write_files
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -28,7 +28,7 @@ from fragir.cli.launch import (
     load,
     print_notes,
     read_module,
-    written,
+    written_files,
 )
 from fragir.cli.terminal import STDERR, STDOUT
 from fragir.errors import FragirError
@@ -77,10 +77,10 @@ def main(
     Files given as out: and inout: are replaced once the kernel has ended without an error.
     """
     launch = LaunchOptions(**options)
-    for file in written(launch):
-        refuse_to_replace(file.path, launch.ptx)
+    for file in written_files(launch):
+        check_replaces_none_of(file.path, launch.ptx)
         if not (isinstance(file, ArrayArgument) and file.if_changed):
-            refuse_unwritable(file.path)
+            check_writable(file.path)
     module, arguments = read_module(launch), load(launch)
     values = arguments.values()
     with Progress("emulating") as progress:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragir.cli.files import imported
+from fragir.cli.files import import_object
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def answers(
 def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
     from fragir.cli.arguments import read_array
 
-    return _called(text, slots, inputs) if _FUNCTION.fullmatch(text) else read_array(text)
+    return _call(text, slots, inputs) if _FUNCTION.fullmatch(text) else read_array(text)
 
 
 def _as_floats(array: Any, slot: ProgramArgument) -> Any:
@@ -66,12 +66,12 @@ def _as_floats(array: Any, slot: ProgramArgument) -> Any:
     return array
 
 
-def _called(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
+def _call(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
     import numpy as np
 
     from fragir.reference.formats import decode
 
-    function = imported(text, "--expect takes NAME=MODULE:FUNCTION")
+    function = import_object(text, "--expect takes NAME=MODULE:FUNCTION")
     values = [
         decode(x, slot.element).copy() if slot.shape is not None else x
         for slot, x in zip(slots, inputs, strict=True)

@@ -16,7 +16,7 @@ from fragir.cli.command import (
     print_json,
     report,
 )
-from fragir.cli.files import deliver, read_text, refuse_to_replace
+from fragir.cli.files import check_replaces_none_of, deliver, read_text
 from fragir.cli.launch import read_extent
 from fragir.cli.limits import Limit, limit_option
 from fragir.cli.run import read_sizes
@@ -120,7 +120,7 @@ def main(
     drawn, who asked for it and what each conversion costs, and the PTX and machine code of every
     operation. Of PTX it has the machine code and the fragments of the instructions.
     """
-    refuse_to_replace(output, program)
+    check_replaces_none_of(output, program)
     is_ptx = program.endswith(".ptx")
     if is_ptx and passes is not None:
         raise click.UsageError("--passes is of MLIR: PTX goes through none")
@@ -293,8 +293,8 @@ class _Run(NamedTuple):
 
 def _findings_of(error: Any) -> list[Any]:
     """The findings before a run was stopped, and what stopped it."""
-    from fragir.cli.launch import stopped
+    from fragir.cli.launch import stop_finding
 
     if error.report is None:
         raise error  # the launch is wrong, not the program
-    return [*error.report.findings, stopped(error)]
+    return [*error.report.findings, stop_finding(error)]

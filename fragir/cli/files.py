@@ -38,10 +38,10 @@ def read_bytes(path: str) -> bytes:
 
 def read_text(path: str, what: str = "text") -> str:
     """A file's text. Raises FragirError where it is binary; `what` is what was expected."""
-    return decoded(read_bytes(path), "<stdin>" if path == "-" else path, what)
+    return decode_text(read_bytes(path), "<stdin>" if path == "-" else path, what)
 
 
-def decoded(data: bytes, name: str, what: str) -> str:
+def decode_text(data: bytes, name: str, what: str) -> str:
     """The bytes of a file as text; FragirError where they are none."""
     nul = data.find(b"\0")
     if nul >= 0:
@@ -54,7 +54,7 @@ def decoded(data: bytes, name: str, what: str) -> str:
         raise FragirError(f"this is not {what}: no UTF-8 here", name, line, col) from error
 
 
-def refuse_to_replace(output: str | None, *sources: str) -> None:
+def check_replaces_none_of(output: str | None, *sources: str) -> None:
     """Raises FragirError where writing `output` would replace a file that the command reads.
 
     The same file may have several names: links of both kinds are seen through, and `-` is what
@@ -76,7 +76,7 @@ def refuse_to_replace(output: str | None, *sources: str) -> None:
             )
 
 
-def refuse_unwritable(output: str) -> None:
+def check_writable(output: str) -> None:
     """Raises FragirError where `output` cannot be written: what takes long asks first."""
     path = Path(os.path.realpath(output))
     if path.is_dir():
@@ -171,7 +171,7 @@ def _written_beside(path: Path, data: bytes) -> str:
 # `MODULE:NAME` on a command line: a function or class, found from the working folder.
 
 
-def imported(text: str, usage: str) -> Any:
+def import_object(text: str, usage: str) -> Any:
     """What a text names; FragirError where it cannot be imported (which says `usage`) or called."""
     module, _, name = text.partition(":")
     folder = os.getcwd()

@@ -60,9 +60,9 @@ def command(file: str | None, passes: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; exit code 1 and one clear line for bad input."""
-    from fragir.cli.command import guarded
+    from fragir.cli.command import run_guarded
 
     def run(argv: Sequence[str]) -> object:
         return command.main(list(argv), prog_name="fragir-gui", standalone_mode=False)
 
-    return guarded(run, sys.argv[1:] if arguments is None else arguments)
+    return run_guarded(run, sys.argv[1:] if arguments is None else arguments)

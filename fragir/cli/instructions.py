@@ -31,10 +31,10 @@ def main(target: str | None, only: str | None, refused: bool, as_json: bool) -> 
     from fnmatch import fnmatchcase
 
     from fragir import isa
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
 
     if target is not None:
-        known(target)
+        require_target(target)
     found = [
         instruction
         for instruction in isa.instructions(target=target)

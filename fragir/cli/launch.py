@@ -182,16 +182,16 @@ def read_module(launch: LaunchOptions) -> Module:
     name = "<stdin>" if launch.ptx == "-" else launch.ptx
     module = parse(read_text(launch.ptx, "PTX"), name, lazy=True)
     if launch.target is not None:
-        _refuse_target(launch.target, module, name)
+        _check_target(launch.target, module, name)
     return module
 
 
-def _refuse_target(target: str, module: Module, name: str) -> None:
+def _check_target(target: str, module: Module, name: str) -> None:
     """Raises FragirError where code for the file's `.target` does not run on `target`."""
-    from fragir.isa.targets import known, supports
+    from fragir.isa.targets import require_target, supports
     from fragir.ptx.tree import Target
 
-    known(target)
+    require_target(target)
     for item in module.items:
         if isinstance(item, Target) and not supports(target, item.words[0]):
             line, col = module.source.place(item.at) if module.source else (None, None)
@@ -271,7 +271,7 @@ def _one_after_the_other(
     return whole
 
 
-def written(launch: LaunchOptions) -> Iterator[ArrayArgument | Tensor]:
+def written_files(launch: LaunchOptions) -> Iterator[ArrayArgument | Tensor]:
     """The files that a launch is to write."""
     given = [file for argument in launch.all_args for file in files_of(argument)]
     for file in (*given, *launch.variables.values()):
@@ -299,14 +299,16 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return document
 
 
-def whole(kind: str, message: str, file: str | None, severity: Severity = "error") -> Finding:
+def finding_without_line(
+    kind: str, message: str, file: str | None, severity: Severity = "error"
+) -> Finding:
     """A finding without a line."""
     from fragir.emulator import Finding
 
     return Finding(kind, message, file, severity=severity)
 
 
-def stopped(error: EmulationError) -> Finding:
+def stop_finding(error: EmulationError) -> Finding:
     """What stops a run; a deadlock has no line: many lanes wait in many places."""
     from fragir.emulator import Finding
 

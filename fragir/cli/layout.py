@@ -369,9 +369,9 @@ def _show_whole(query: Query) -> None:
 
 def _show_framed(query: Query, points: list[Point]) -> None:
     """The whole operand with the answer's elements framed."""
-    from fragir.draw.grid import framed
+    from fragir.draw.grid import frame_points
 
-    drawn = framed(operand_drawing(query.view(), query.picture), points)
+    drawn = frame_points(operand_drawing(query.view(), query.picture), points)
     show(drawn, query.style, query.picture.full)
 
 

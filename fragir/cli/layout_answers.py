@@ -213,11 +213,11 @@ def _show_whole(question: LayoutQuestion) -> None:
 def _print_compact(head: dict[str, Any], layout: Layout | LayoutChain) -> None:
     """JSON with a line for every value of the first axis, not for every number."""
     text = json.dumps(head, indent=2)
-    lines = ",\n".join(f"    {json.dumps(row)}" for row in _nested(layout))
+    lines = ",\n".join(f"    {json.dumps(row)}" for row in _nested_points(layout))
     sys.stdout.write(f'{text[:-2]},\n  "map": [\n{lines}\n  ]\n}}\n')
 
 
-def _nested(layout: Layout | LayoutChain) -> Iterable[Any]:
+def _nested_points(layout: Layout | LayoutChain) -> Iterable[Any]:
     """Lists in the order of the axes; innermost the point, or None."""
     points = (None if point is None else list(point) for _, point in layout.slots())
 
@@ -234,14 +234,14 @@ def _draw(question: LayoutQuestion, points: Sequence[Point] = ()) -> None:
     facts = tuple(_facts(question))
     drawn = text_drawing(layout, (("layout", str(layout)), *facts), question.picture, question.bits)
     if points:
-        from fragir.draw.grid import framed
+        from fragir.draw.grid import frame_points
 
         if len(points[0]) > 2:
             raise FragirError(
                 f"a picture frames elements of a matrix, not of {layout.rank} dimensions",
                 hint=f"--format {', '.join(TABLE_FORMATS)} or json answers in words",
             )
-        drawn = framed(drawn, points)
+        drawn = frame_points(drawn, points)
     lines = [str(layout), *(f"  {name}: {value}" for name, value in facts)]
     show(drawn, question.style, question.picture.full, "\n".join(lines) + "\n")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fragir.cli.query import is_count
-from fragir.cli.terminal import in_colour
+from fragir.cli.terminal import is_coloured
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -187,5 +187,5 @@ def show(drawn: Drawing, style: str, full: bool, heading: str = "") -> None:
             return
         words = [drawn.key, *(f"{fold.words}" for grid in shown.grids for fold in grid.folds)]
         sys.stdout.write(heading + "".join(f"  {line}\n" for line in dict.fromkeys(words)) + "\n")
-        write = text.coloured if in_colour(sys.stdout) else text.grids_text
+        write = text.coloured_text if is_coloured(sys.stdout) else text.grids_text
         sys.stdout.write(write(shown.grids))

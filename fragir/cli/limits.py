@@ -28,7 +28,7 @@ def read_limit(_context: click.Context, _parameter: click.Parameter, value: str 
     if value is None:
         return NONE
     first, comma, second = value.partition(",")
-    instructions = _whole(first) if first or not comma else None
+    instructions = _instruction_count(first) if first or not comma else None
     seconds = None
     if comma:
         try:
@@ -40,7 +40,7 @@ def read_limit(_context: click.Context, _parameter: click.Parameter, value: str 
     return instructions, seconds
 
 
-def _whole(text: str) -> int:
+def _instruction_count(text: str) -> int:
     """A number of instructions, also as 1e9; 0 where it is none."""
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
@@ -67,7 +67,7 @@ class Budget:
         self._end = None if self.seconds is None else time.monotonic() + self.seconds
 
     @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether the seconds are over."""
         return self._end is not None and time.monotonic() >= self._end
 
@@ -96,7 +96,7 @@ jobs_option = click.option(
 _EACH = 16
 
 
-def refuse_too_large(slots: Sequence[ProgramArgument], sizes: Mapping[str, int]) -> None:
+def check_fits_memory(slots: Sequence[ProgramArgument], sizes: Mapping[str, int]) -> None:
     """Raises FragirError where the arrays of a program do not fit into this machine's memory.
 
     Only what cannot be is refused: the least that a run holds is compared with all there is.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from fragir.cli.command import guarded, write_examples
+from fragir.cli.command import run_guarded, write_examples
 
 GROUPS: dict[str, dict[str, str]] = {
     "Compile and run": {
@@ -132,7 +132,7 @@ def _run(argv: Sequence[str]) -> object:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0 clean, 1 a finding or bad input, 2 usage."""
-    return guarded(_run, sys.argv[1:] if argv is None else argv)
+    return run_guarded(_run, sys.argv[1:] if argv is None else argv)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from fragir import plugins
-from fragir.cli.command import guarded
-from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
+from fragir.cli.command import run_guarded
+from fragir.cli.files import check_replaces_none_of, decode_text, read_bytes, write_output
 from fragir.compilation import pipeline
 from fragir.errors import FragirError, pass_on
 from fragir.mlir import diagnostics
@@ -43,7 +43,7 @@ class FragirOptMain(xDSLOptMain):
     def run(self) -> None:
         """As in xdsl-opt; the output file is replaced once everything has succeeded."""
         output: str | None = self.args.output_file
-        refuse_to_replace(output, self.args.input_file or "-")
+        check_replaces_none_of(output, self.args.input_file or "-")
         self._output = _Whole()
         super().run()
         if output is not None:
@@ -82,7 +82,7 @@ class FragirOptMain(xDSLOptMain):
         """As in xdsl-opt; a pass that neither xDSL nor fragir has is looked for elsewhere."""
         for spec in pipeline.specs(self.args.passes):
             kind = pipeline.pass_class(spec.name)
-            pipeline.made(kind, spec)
+            pipeline.make_pass(kind, spec)
             self.available_passes[spec.name] = lambda kind=kind: kind
         super().setup_pipeline()
         callback = self.pipeline.callback
@@ -99,7 +99,7 @@ class FragirOptMain(xDSLOptMain):
         super().register_all_frontends()
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
-            text = self.text = decoded(stream.read(), self.get_input_name(), "MLIR")
+            text = self.text = decode_text(stream.read(), self.get_input_name(), "MLIR")
             parser = diagnostics.LocatingParser(self.ctx, text, self.get_input_name())
             module = parser.parse_module(not self.args.no_implicit_module)
             if not (self.args.disable_verify or self.args.verify_diagnostics):
@@ -145,4 +145,4 @@ def _pass_of(error: BaseException) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; exit code 1 and one clear line for bad input."""
-    return guarded(_run, sys.argv[1:] if arguments is None else arguments)
+    return run_guarded(_run, sys.argv[1:] if arguments is None else arguments)

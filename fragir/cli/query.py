@@ -34,10 +34,10 @@ def read_point(
 def find(mnemonic: str, target: str | None = None) -> Instruction:
     """The instruction in any spelling; FragirError with the nearest legal ones."""
     from fragir import isa
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
 
     if target is not None:
-        known(target)
+        require_target(target)
     return isa.lookup(mnemonic, target=target)
 
 

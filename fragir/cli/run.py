@@ -55,7 +55,7 @@ def read_given(
     return given
 
 
-def finite(
+def require_finite(
     _context: click.Context, _parameter: click.Parameter, value: float | None
 ) -> float | None:
     """A callback for a number that may be absent, but neither infinite nor NaN."""
@@ -165,7 +165,7 @@ EXAMPLES = (
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
-    callback=finite,
+    callback=require_finite,
     metavar="X",
     help="How far from the answer, or else from a value without a bound, relative to it.",
 )
@@ -173,7 +173,7 @@ EXAMPLES = (
     "--allow-unjudged",
     "allowed",
     type=click.FloatRange(0, 1),
-    callback=finite,
+    callback=require_finite,
     default=0.0,
     metavar="SHARE",
     help="The share of an output's elements, 0 to 1, of which nothing need be known.",
@@ -216,10 +216,10 @@ def main(
     results must be equal. Where an element has neither a bound nor an --expect, the run is
     UNJUDGED.
     """
-    from fragir.isa.targets import known
+    from fragir.isa.targets import require_target
 
     if target is not None:
-        known(target)
+        require_target(target)
     place, machine = _place(on)
     target = target or machine or DEFAULT_TARGET
     name = "<stdin>" if program == "-" else program
@@ -244,17 +244,17 @@ def main(
     if check:
         from fragir.cli.trial import examine
 
-        trial.findings = trial.timed("check", None, lambda: examine(trial))
+        trial.findings = trial.run_timed("check", None, lambda: examine(trial))
     trial.execute()
     trial.judge(rtol, allowed)
     if as_json:
         print_json(trial.document())
     else:
         show(trial)
-        if trial.passed and not check:
+        if trial.has_passed and not check:
             how = "--on emulator --check" if place == "gpu" else "--check"
             note(f"the values are right; races and missing waits were not looked for: {how}")
-    return None if trial.passed else FINDING
+    return None if trial.has_passed else FINDING
 
 
 def _place(on: Literal["emulator", "gpu", "auto"]) -> tuple[RanOn, str | None]:

@@ -127,7 +127,7 @@ class FragirZsh(_Words, ZshComplete):
     source_template = _ZSH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        return _whole(super().get_completions(args, incomplete), incomplete)
+        return _whole_words(super().get_completions(args, incomplete), incomplete)
 
 
 class FragirFish(_Words, FishComplete):
@@ -137,10 +137,10 @@ class FragirFish(_Words, FishComplete):
     source_template = _FISH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        return _whole(super().get_completions(args, incomplete), incomplete)
+        return _whole_words(super().get_completions(args, incomplete), incomplete)
 
 
-def _whole(found: list[CompletionItem], incomplete: str) -> list[CompletionItem]:
+def _whole_words(found: list[CompletionItem], incomplete: str) -> list[CompletionItem]:
     """Values with the option that stands before them in the same word."""
     option, equals, _ = incomplete.partition("=")
     if equals and option.startswith("--"):

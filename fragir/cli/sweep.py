@@ -107,7 +107,7 @@ def main(
     plan = Plan(seed, count, _parameters(sweep, settings))
     tasks = sweep.all_tasks(plan)
     head = runner.head(source, plan, len(tasks))
-    chosen = _chosen(tasks, only)
+    chosen = _chosen_tasks(tasks, only)
     limits = Limits(seconds or sweep.seconds)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -115,7 +115,7 @@ def main(
             contextlib.closing(_journal(head, output, resume, quiet=as_json))
         )
         perform: Perform = runner.serial
-        if not serial and _left(chosen, journal):
+        if not serial and _has_work_left(chosen, journal):
             from fragir.sweeps import cluster
 
             size = int(memory * GIB) if memory is not None else sweep.memory
@@ -139,7 +139,7 @@ def main(
         print_json(document)
     else:
         _show(summary, document, to_stdout=bool(output or resume))
-    return None if summary.clean else FINDING
+    return None if summary.is_clean else FINDING
 
 
 def _list(as_json: bool) -> None:
@@ -162,11 +162,11 @@ def _parameters(sweep: Sweep, settings: tuple[str, ...]) -> dict[str, Any]:
         if name not in found:
             hint = f"it has {', '.join(found)}" if found else "it has none"
             raise FragirError(f"this sweep has no parameter {name!r}", hint=hint)
-        found[name] = _typed(name, value, sweep.parameters)
+        found[name] = _typed_value(name, value, sweep.parameters)
     return found
 
 
-def _typed(name: str, value: str, defaults: Mapping[str, Any]) -> bool | int | float | str:
+def _typed_value(name: str, value: str, defaults: Mapping[str, Any]) -> bool | int | float | str:
     default = defaults[name]
     if isinstance(default, bool):
         if value not in ("true", "false"):
@@ -180,7 +180,7 @@ def _typed(name: str, value: str, defaults: Mapping[str, Any]) -> bool | int | f
     return value
 
 
-def _chosen(tasks: list[Task], only: tuple[int, ...]) -> list[Task]:
+def _chosen_tasks(tasks: list[Task], only: tuple[int, ...]) -> list[Task]:
     """All tasks, or those asked for. FragirError for one that there is not."""
     for index in only:
         if index >= len(tasks):
@@ -188,7 +188,7 @@ def _chosen(tasks: list[Task], only: tuple[int, ...]) -> list[Task]:
     return [tasks[index] for index in sorted(set(only))] if only else tasks
 
 
-def _left(tasks: list[Task], journal: Journal) -> bool:
+def _has_work_left(tasks: list[Task], journal: Journal) -> bool:
     """Whether there is anything to do that is worth starting workers for."""
     return any((journal.earlier.get(t.index) or {"result": None})["result"] is None for t in tasks)
 

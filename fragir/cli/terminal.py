@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 DUMB = ("dumb", "unknown")
 
 
-def moves(stream: TextIO) -> bool:
+def can_rewrite_lines(stream: TextIO) -> bool:
     """Whether a stream is a terminal on which lines can be written anew."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
-def in_colour(stream: TextIO) -> bool:
+def is_coloured(stream: TextIO) -> bool:
     """Whether what is written to a stream should have colours."""
     if os.environ.get("NO_COLOR"):
         return False
-    if forced():
+    if is_colour_forced():
         return True
-    return moves(stream) and os.environ.get("CLICOLOR") != "0"
+    return can_rewrite_lines(stream) and os.environ.get("CLICOLOR") != "0"
 
 
-def forced() -> bool:
+def is_colour_forced() -> bool:
     """Whether colours are asked for, terminal or not."""
     return bool(os.environ.get("FORCE_COLOR")) or os.environ.get("CLICOLOR_FORCE", "0") != "0"
 
@@ -47,8 +47,8 @@ def console(stream: TextIO, width: int | None = None) -> Console:
     return Console(
         file=stream,
         width=width,
-        force_terminal=in_colour(stream) or moves(stream),
-        no_color=not in_colour(stream),
+        force_terminal=is_coloured(stream) or can_rewrite_lines(stream),
+        no_color=not is_coloured(stream),
     )
 
 
@@ -83,7 +83,7 @@ class Progress:
         if Progress._open is not None:
             self._around, self._label_around = Progress._open, Progress._open._label
             self._around.say(self._label)
-        elif moves(sys.stderr):
+        elif can_rewrite_lines(sys.stderr):
             import threading
 
             Progress._open = self

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fragir.cli.check import DEPENDS, schedules
 from fragir.cli.command import Progress, note, print_table
-from fragir.cli.launch import FINDING_COLUMNS, finding_json, finding_row, stopped, whole
-from fragir.cli.limits import NONE, Budget, Limit, refuse_too_large
+from fragir.cli.launch import (
+    FINDING_COLUMNS,
+    finding_json,
+    finding_row,
+    finding_without_line,
+    stop_finding,
+)
+from fragir.cli.limits import NONE, Budget, Limit, check_fits_memory
 from fragir.cli.terminal import STDERR
 from fragir.compilation.notes import origin_of
 from fragir.errors import FragirError
@@ -67,7 +73,7 @@ class Trial:
     findings: list[dict[str, Any]] | None = None
     """Of the checks, where they were asked for."""
 
-    def timed(self, stage: str, label: str | None, function: Callable[[], Any]) -> Any:
+    def run_timed(self, stage: str, label: str | None, function: Callable[[], Any]) -> Any:
         """What a function gives; `label` is beside the bar, where it takes long."""
         start = time.perf_counter()
         with nullcontext() if label is None else Progress(label):
@@ -115,9 +121,9 @@ class Trial:
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
         self.sizes = resolve(self.slots, sizes, arrays)
-        refuse_too_large(self.slots, self.sizes)
+        check_fits_memory(self.slots, self.sizes)
         self.kernel.check(self.sizes)
-        self.inputs = self.timed(
+        self.inputs = self.run_timed(
             "inputs",
             "making inputs",
             lambda: generate(function, self.slots, self.sizes, values, kinds, seed),
@@ -181,7 +187,7 @@ class Trial:
                 raise
             note(f"not assembled: {error.sentence}")
             return
-        assembled = self.timed("ptxas", "assembling", lambda: self.kernel.assembled)
+        assembled = self.run_timed("ptxas", "assembling", lambda: self.kernel.assembled)
         for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         entries = list(assembled.entries.values())
@@ -204,7 +210,7 @@ class Trial:
             )
         in_blocks = {"frag.grid", "frag.cluster"} & bufferized.attributes.keys()
         blocks = self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
-        expected = self.timed(
+        expected = self.run_timed(
             "reference",
             "evaluating the reference",
             lambda: evaluate(
@@ -220,19 +226,19 @@ class Trial:
 
     def _note_unknown(self, op: Any) -> None:
         """Says once of an operation that the reference does not know what it means."""
-        from fragir.mlir.diagnostics import located
+        from fragir.mlir.diagnostics import error_at_operation
 
         if op.name not in self.unknown:
             self.unknown.append(op.name)
             message = f"the reference does not know {op.name}: only --expect judges what it gives"
-            note(str(located(op, message)))
+            note(str(error_at_operation(op, message)))
 
     def ask(self, expected: dict[str, str]) -> None:
         """What `--expect` says of outputs."""
         if expected:
             from fragir.cli.expect import answers
 
-            self.answers = self.timed(
+            self.answers = self.run_timed(
                 "expect",
                 "asking for answers",
                 lambda: answers(expected, self.slots, list(self.expected), self.inputs),
@@ -262,7 +268,7 @@ class Trial:
                     "jobs": self.jobs,
                     "output": STDERR,
                 }
-            self.timed("run", None, lambda: self.run_once(self.results, options))
+            self.run_timed("run", None, lambda: self.run_once(self.results, options))
 
     def run_once(self, results: list[Any], options: dict[str, Any]) -> Any:
         """One launch; what the kernel prints goes to stderr, as stdout has the report.
@@ -308,11 +314,11 @@ class Trial:
         return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         return self.verdict == "PASS"
 
     @property
-    def unjudged(self) -> int:
+    def unjudged_count(self) -> int:
         return sum(found.unjudged for found in self.comparisons.values())
 
     @property
@@ -350,10 +356,10 @@ class Trial:
             "registers": self.registers,
             "spills": self.spills,
             "shared": self.shared,
-            "max_error": _finite(self.worst.max_error),
-            "bound": _finite(self.worst.bound),
+            "max_error": _finite_or_none(self.worst.max_error),
+            "bound": _finite_or_none(self.worst.bound),
             "mismatches": self.mismatches,
-            "unjudged": self.unjudged,
+            "unjudged": self.unjudged_count,
             "judged_by": self.judged_by,
             "result": self.verdict,
             **({} if self.findings is None else {"findings": self.findings}),
@@ -373,7 +379,7 @@ def _stdout_to_stderr() -> Generator[None]:
         os.close(kept)
 
 
-def _finite(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
@@ -406,7 +412,7 @@ SEEDS = 2
 def examine(trial: Trial) -> list[dict[str, Any]]:
     """The findings of all runs, each once, at the program's lines where they are known."""
     from fragir.emulator import EmulationError
-    from fragir.emulator.report import gathered
+    from fragir.emulator.report import gather
 
     found_in: list[list[Finding]] = []
     first: list[Any] | None = None
@@ -414,9 +420,9 @@ def examine(trial: Trial) -> list[dict[str, Any]]:
     runs = list(schedules(SEEDS))
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(runs):
-            if budget.spent:
+            if budget.is_spent:
                 text = f"{index} of {len(runs)} runs were done in {trial.limit[1]:g} seconds"
-                found_in.append([whole("limit", f"{text}, the limit", trial.file)])
+                found_in.append([finding_without_line("limit", f"{text}, the limit", trial.file)])
                 break
             progress.say(f"checking, run {index + 1} of {len(runs)}")
             results = trial.copies()
@@ -437,7 +443,7 @@ def examine(trial: Trial) -> list[dict[str, Any]]:
             except EmulationError as error:
                 if error.report is None:
                     raise  # the launch is wrong, not the program
-                found = [*error.report.findings, stopped(error)]
+                found = [*error.report.findings, stop_finding(error)]
             else:
                 if report is None:  # nothing to run
                     break
@@ -448,13 +454,16 @@ def examine(trial: Trial) -> list[dict[str, Any]]:
                     way = f"schedule {schedule}, " if schedule is not None else ""
                     names = ", ".join(trial.differ(first, results))
                     text = f"{names} differs between the regular schedule and {way}async"
-                    found = [*found, whole(DEPENDS, f"{text} {asynchrony}", trial.file)]
+                    found = [
+                        *found,
+                        finding_without_line(DEPENDS, f"{text} {asynchrony}", trial.file),
+                    ]
             found_in.append(found)
             progress((index + 1) / len(runs))
-    return [_placed(trial, one) for one in gathered(*found_in)]
+    return [_placed_finding(trial, one) for one in gather(*found_in)]
 
 
-def _placed(trial: Trial, found: Finding) -> dict[str, Any]:
+def _placed_finding(trial: Trial, found: Finding) -> dict[str, Any]:
     """A finding at the program's line; what it says of the PTX is the statement there.
 
     What stops one of several kernels has none: its line does not say of which.

@@ -17,7 +17,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
-from fragir.cli.files import read_text, refuse_unwritable, write_output
+from fragir.cli.files import check_writable, read_text, write_output
 
 if TYPE_CHECKING:
     from fragir.sweeps.definition import Task
@@ -92,11 +92,11 @@ def main(
     only_facts = bool(facts) and only is not None
     tasks = [] if only_facts else SWEEP.all_tasks(Plan(seed, None, parameters))
     if report is not None:
-        refuse_unwritable(report)
+        check_writable(report)
     head = _head(place, cases, seed, target)
     results = ValidationReport(head)
     if resume and report is not None:
-        taken = _resumed(results, report)
+        taken = _resume_count(results, report)
         note(f"{taken} results taken over from {report}")
     try:
         _run(tasks, results, report)
@@ -127,7 +127,7 @@ def _ask(names: Sequence[str], results: ValidationReport) -> None:
     from fragir.validation import facts
 
     if results.head["on"] == "emulator":
-        results.facts = [{"name": n, **facts.asked(n, facts.on_emulator)} for n in names]
+        results.facts = [{"name": n, **facts.ask_machine(n, facts.on_emulator)} for n in names]
         return
     target: str = results.head["target"]
     number = int("".join(filter(str.isdigit, target)))
@@ -163,7 +163,7 @@ def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, An
     }
 
 
-def _resumed(results: ValidationReport, path: str) -> int:
+def _resume_count(results: ValidationReport, path: str) -> int:
     from pathlib import Path
 
     return results.resume(read_text(path, "a report"), path) if Path(path).exists() else 0

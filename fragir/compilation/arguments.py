@@ -202,10 +202,10 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> ArrayView:
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
     # launchers take an array without dimensions for its number
     held = array.reshape(1) if array.ndim == 0 else array
-    return _unpacked(array.shape, strides, element, held, False)
+    return _element_view(array.shape, strides, element, held, False)
 
 
-def _unpacked(
+def _element_view(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     element: Attribute,
@@ -284,7 +284,7 @@ def _of_cuda(value: object, element: Attribute, name: str) -> ArrayView:
             f"{name} begins at an address that is no multiple of {ALIGNMENT} bytes",
             hint="pass a copy",
         )
-    return _unpacked(shape, strides, element, value, True)
+    return _element_view(shape, strides, element, value, True)
 
 
 def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> ArrayView:
@@ -294,7 +294,7 @@ def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> ArrayView:
     strides = row_major(shape)
     if callable(getattr(value, "stride", None)):  # PyTorch's; JAX's arrays have no gaps
         strides = tuple(int(stride) for stride in cast("tuple[int, ...]", value.stride()))
-    return _unpacked(shape, strides, element, value, True)
+    return _element_view(shape, strides, element, value, True)
 
 
 def _check_type(dtype: str, element: Attribute, name: str) -> None:
@@ -307,7 +307,7 @@ def _check_type(dtype: str, element: Attribute, name: str) -> None:
         raise FragirError(f"{name} holds {dtype or 'no type'}, the kernel takes {known[0]}")
 
 
-def whole(number: int, what: str) -> int:
+def require_32_bits(number: int, what: str) -> int:
     """A size or stride as the device takes it; FragirError where it does not fit."""
     if not -_LARGEST <= number <= _LARGEST:
         raise FragirError(
@@ -336,7 +336,7 @@ def scalar(given: object, type_: Attribute, name: str) -> bytes:
             f"{name} is {value}, the kernel takes {shown}", hint="pass a whole number, an int"
         )
     if kind == "b8":
-        return _narrow(value, element_name(type_), name)
+        return _narrow_float_bytes(value, element_name(type_), name)
     return pack(value, kind, name)
 
 
@@ -346,7 +346,7 @@ def _is_numpy_scalar(value: object) -> bool:
     return isinstance(value, np.generic)
 
 
-def _narrow(value: object, wanted: str, name: str) -> bytes:
+def _narrow_float_bytes(value: object, wanted: str, name: str) -> bytes:
     """An 8-bit float, which only ml_dtypes can make."""
     dtype = str(getattr(value, "dtype", ""))
     if DTYPES.get(dtype) != wanted:

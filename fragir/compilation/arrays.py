@@ -94,7 +94,7 @@ def _sharing(arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
         joined = {name: array}
         apart: list[dict[str, Array]] = []
         for group in groups:
-            if any(_share(array, other) for other in group.values()):
+            if any(_share_elements(array, other) for other in group.values()):
                 joined = group | joined
             else:
                 apart.append(group)
@@ -102,7 +102,7 @@ def _sharing(arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
     return groups
 
 
-def _share(one: Array, other: Array) -> bool:
+def _share_elements(one: Array, other: Array) -> bool:
     """Whether two arrays have elements in common."""
     import numpy as np
 
@@ -201,7 +201,7 @@ def _tensor_map(
     size = bits // 8
     shape, strides = view.shape, tuple(stride * size for stride in view.strides)
     if record.turned:
-        shape, strides = _turned(shape), _turned(strides)
+        shape, strides = _reversed_numbers(shape), _reversed_numbers(strides)
     kind = _KINDS.get(record.element, _BY_BITS[bits])
     if 0 in shape:
         import numpy as np
@@ -247,6 +247,6 @@ def _tensor_map(
     )
 
 
-def _turned(numbers: Sequence[int]) -> tuple[int, ...]:
+def _reversed_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
     *leading, first, second = numbers
     return (*leading, second, first)

@@ -16,11 +16,18 @@ from fragir.compilation.arguments import (
     check_least,
     declared_view,
     least_shapes,
+    require_32_bits,
     scalar,
-    whole,
 )
 from fragir.compilation.arrays import Borrowed
-from fragir.errors import FragirError, extent, of_kind, one_of, shortened, whole_number
+from fragir.errors import (
+    FragirError,
+    check_kind,
+    check_one_of,
+    require_extent,
+    require_whole_number,
+    short_text,
+)
 from fragir.ptx import machines
 
 if TYPE_CHECKING:
@@ -56,7 +63,7 @@ class Argument:
     (`frag.bool`), or bytes that the kernel reads otherwise than it says."""
 
     def __repr__(self) -> str:
-        return shortened(f"<argument {self.name}: {self.type}>")
+        return short_text(f"<argument {self.name}: {self.type}>")
 
     @property
     def is_memory(self) -> bool:
@@ -263,9 +270,9 @@ class Kernel:
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """FragirError for sizes that break what the program promises of them."""
-        of_kind(sizes, Mapping, "sizes are a dict", 'write {"m": 256}')
+        check_kind(sizes, Mapping, "sizes are a dict", 'write {"m": 256}')
         for name, size in sizes.items():
-            whole_number(size, f"the size {name}")
+            require_whole_number(size, f"the size {name}")
             divisor = self.promises.get(name, 1)
             if size % divisor:
                 raise FragirError(
@@ -276,7 +283,7 @@ class Kernel:
         for number, names in self.counts:
             if sizes.keys() >= set(names):
                 what = " x ".join([*names, *([str(number)] if number > 1 else [])])
-                whole(prod((number, *(sizes[name] for name in names))), what)
+                require_32_bits(prod((number, *(sizes[name] for name in names))), what)
 
     def least_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """How large those arrays must be whose sizes depend on how the program was compiled."""
@@ -303,7 +310,7 @@ class Kernel:
 
     def _views(self, arguments: Sequence[object]) -> list[ArrayView | None]:
         """The arrays among the arguments, each checked against its declaration."""
-        pairs = zip(self.signature, self._counted(arguments), strict=True)
+        pairs = zip(self.signature, self._require_count(arguments), strict=True)
         return [
             declared_view(
                 _bytes_of(value, a) if a.either_sign else value, a.type, a.name, a.dims, a.strides
@@ -313,8 +320,8 @@ class Kernel:
             for a, value in pairs
         ]
 
-    def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
-        of_kind(arguments, Sequence, "arguments are a tuple or list")
+    def _require_count(self, arguments: Sequence[object]) -> Sequence[object]:
+        check_kind(arguments, Sequence, "arguments are a tuple or list")
         if len(arguments) != len(self.signature):
             names = ", ".join(argument.name for argument in self.signature)
             raise FragirError(
@@ -326,9 +333,9 @@ class Kernel:
         """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
         views = self._views(arguments)
         self._bind(views)
-        return self._parameters(arguments, views, self._borrowed(views))
+        return self._parameters(arguments, views, self._borrow(views))
 
-    def _borrowed(self, views: Sequence[ArrayView | None]) -> Borrowed:
+    def _borrow(self, views: Sequence[ArrayView | None]) -> Borrowed:
         pairs = zip(self.signature, views, strict=True)
         return Borrowed({argument.name: view for argument, view in pairs if view is not None})
 
@@ -348,7 +355,7 @@ class Kernel:
             strides = zip(view.strides, argument.strides or (), strict=argument.strides is not None)
             for number, declared in (*extents, *strides):
                 if isinstance(declared, str):
-                    result.append(whole(number, f"{declared} of {argument.name}"))
+                    result.append(require_32_bits(number, f"{declared} of {argument.name}"))
         if self.tensor_maps:
             from fragir.compilation.arrays import tensor_maps  # few kernels need it
 
@@ -375,16 +382,16 @@ class Kernel:
             self.parameters(arguments)
             return self._nothing_to_do(on, options)
         if resident is not None:
-            whole_number(resident, "resident", least=1)
+            require_whole_number(resident, "resident", least=1)
             grid = self.grid(sizes, resident)
         elif self.grid_attribute is not None and self.grid_attribute.asks_for_residents:
-            place = self._place(on, self._views(arguments), _asked(options))
+            place = self._place(on, self._views(arguments), _asked_options(options))
             grid = self.grid(sizes, self.resident(place))
         return self.launch(grid, self.block, *arguments, on=on, **options)
 
     def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
         """What a run of no blocks gives, as for matrices without rows or columns."""
-        one_of(on, PLACES, "on")
+        check_one_of(on, PLACES, "on")
         if on == "gpu":
             return None
         from fragir.emulator import Report
@@ -417,22 +424,22 @@ class Kernel:
         `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
         `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
         """
-        one_of(on, PLACES, "on")
+        check_one_of(on, PLACES, "on")
         views = self._views(arguments)
         self._bind(views)
-        borrowed = self._borrowed(views)
+        borrowed = self._borrow(views)
         parameters = self._parameters(arguments, views, borrowed)
-        blocks = extent(grid, "the grid")
-        threads = extent(self.block if block is None else block, "the block")
-        cluster = extent(self.cluster if cluster is None else cluster, "the cluster")
-        memory = self.shared if shared is None else whole_number(shared, "shared")
+        blocks = require_extent(grid, "the grid")
+        threads = require_extent(self.block if block is None else block, "the block")
+        cluster = require_extent(self.cluster if cluster is None else cluster, "the cluster")
+        memory = self.shared if shared is None else require_whole_number(shared, "shared")
         machine = options.get("target") or self.target
         problem = machines.launch_problem(
             machine, grid=blocks, block=threads, cluster=cluster, shared=memory
         )
         if problem is not None:
             raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
-        asked = _asked(options)
+        asked = _asked_options(options)
         on = self._place(on, views, asked)
         report = None
         how: dict[str, Any] = {
@@ -473,10 +480,10 @@ class Kernel:
         if report is None or not (report.findings or report.remarks):
             return
         from fragir.compilation.notes import origin_of
-        from fragir.emulator.report import placed
+        from fragir.emulator.report import place_findings
 
         report.findings, report.remarks = (
-            placed(found, lambda line: str(origin_of(line, self.origins) or ""))
+            place_findings(found, lambda line: str(origin_of(line, self.origins) or ""))
             for found in (report.findings, report.remarks)
         )
 
@@ -497,6 +504,6 @@ def _bytes_of(value: object, argument: Argument) -> object:
     return view(getattr(sys.modules["torch"], wanted) if package == "torch" else wanted)
 
 
-def _asked(options: Mapping[str, Any]) -> list[str]:
+def _asked_options(options: Mapping[str, Any]) -> list[str]:
     """The options of a launch that are given."""
     return [name for name, value in options.items() if value is not None and value is not False]

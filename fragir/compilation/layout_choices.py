@@ -14,8 +14,8 @@ from xdsl.utils.arg_spec import ArgSpec
 from fragir.compilation import pipeline
 from fragir.compilation.pipeline import Given
 from fragir.compilation.program import check_sizes, choose_entry, keep_only, parse, steps
-from fragir.errors import FragirError, of_kind
-from fragir.isa.targets import known
+from fragir.errors import FragirError, check_kind
+from fragir.isa.targets import require_target
 from fragir.passes.frag_place import FragPlacePass, place
 from fragir.passes.placing.explanation import Explanation
 
@@ -33,8 +33,8 @@ def explain_layouts(
     Arguments as in `compile`. `str` of the result is a table. FragirError for what is wrong with
     the program, and where `passes` do not include `frag-place`.
     """
-    of_kind(program, str | ModuleOp, "explain_layouts takes the text of a program or a ModuleOp")
-    known(target)
+    check_kind(program, str | ModuleOp, "explain_layouts takes the text of a program or a ModuleOp")
+    require_target(target)
     text = program if isinstance(program, str) else None
     module = parse(program, filename) if isinstance(program, str) else program.clone()
     keep_only(module, choose_entry(module, entry))

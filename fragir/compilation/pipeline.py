@@ -36,7 +36,7 @@ def road(contents: Contents, to: Level) -> tuple[Stage, ...]:
     """The stages up to a level: ours and, for a program of other dialects, other packages'."""
     stages = STAGES
     if not contents.dialects <= DIALECTS:
-        stages = inserted(STAGES, outside().stages)
+        stages = insert_stages(STAGES, outside().stages)
     if to == "lane":
         return stages
     names = [stage.name for stage in stages]
@@ -51,7 +51,7 @@ def needed(module: ModuleOp, to: Level, target: str) -> Iterator[ModulePass]:
     contents: Contents | None = Contents(module)
     for stage in road(contents, to):
         contents = contents or Contents(module)
-        if _asked(stage, contents):
+        if _is_needed(stage, contents):
             yield from _passes_of(stage, target)
             contents = None  # the passes have changed the module
 
@@ -73,7 +73,7 @@ def _passes_of(stage: Stage, target: str) -> list[ModulePass]:
         raise
 
 
-def _asked(stage: Stage, contents: Contents) -> bool:
+def _is_needed(stage: Stage, contents: Contents) -> bool:
     try:
         return stage.needed(contents)
     except FragirError:
@@ -118,7 +118,9 @@ def _excuses(module: ModuleOp) -> str:
     return "" if Contents(module).dialects <= DIALECTS else outside().excuses
 
 
-def inserted(stages: Sequence[Stage], others: Iterable[tuple[str, Stage]]) -> tuple[Stage, ...]:
+def insert_stages(
+    stages: Sequence[Stage], others: Iterable[tuple[str, Stage]]
+) -> tuple[Stage, ...]:
     """The stages with those of other packages, each ahead of the one that it names.
 
     FragirError that names the package where there is no such stage.
@@ -149,7 +151,7 @@ def parse(text: str, target: str | None = None) -> list[ModulePass]:
 
     A pass whose field `target` is an SM by default gets `target`, unless the text gives it one.
     """
-    return [made(pass_class(spec.name), spec, target) for spec in specs(text)]
+    return [make_pass(pass_class(spec.name), spec, target) for spec in specs(text)]
 
 
 def specs(text: str) -> list[ArgSpec]:
@@ -187,10 +189,10 @@ def pass_class(name: str) -> type[ModulePass]:
     )
 
 
-def made(kind: type[ModulePass], spec: ArgSpec, target: str | None = None) -> ModulePass:
+def make_pass(kind: type[ModulePass], spec: ArgSpec, target: str | None = None) -> ModulePass:
     """A pass with the options of pass-pipeline text; FragirError where it has not these."""
     spec = spec.normalize_parameter_names()
-    if target is not None and "target" not in spec.parameters and _for_machine(kind):
+    if target is not None and "target" not in spec.parameters and _is_for_machine(kind):
         spec.parameters["target"] = (target,)
     try:
         return kind.from_pass_spec(spec)
@@ -204,7 +206,7 @@ def made(kind: type[ModulePass], spec: ArgSpec, target: str | None = None) -> Mo
         ) from error
 
 
-def _for_machine(kind: type[ModulePass]) -> bool:
+def _is_for_machine(kind: type[ModulePass]) -> bool:
     """Whether a pass has a field `target` that names an SM."""
     return any(
         field.name == "target" and str(field.default).startswith("sm_")
@@ -230,7 +232,7 @@ def passes_of(given: str | Sequence[Given], target: str) -> list[ModulePass]:
         elif isinstance(item, ModulePass):
             result.append(item)
         elif isinstance(item, type) and issubclass(item, ModulePass):
-            result.append(made(item, ArgSpec(item.name, {}), target))
+            result.append(make_pass(item, ArgSpec(item.name, {}), target))
         else:
             raise FragirError(
                 "a pass is a name, its text with options, or a ModulePass, not "
@@ -246,7 +248,7 @@ def text_of(passes: Iterable[ModulePass]) -> str:
 
 def _spec(one: ModulePass) -> ArgSpec:
     spec = one.pipeline_pass_spec()
-    if _for_machine(type(one)):
+    if _is_for_machine(type(one)):
         spec.parameters["target"] = (getattr(one, "target"),)
     return spec
 
@@ -305,7 +307,7 @@ def check_after(one: ModulePass, module: ModuleOp, source: str | None) -> None:
     try:
         diagnostics.verify(module, source)
     except FragirError as error:
-        whose = plugins.shown(package)
+        whose = plugins.package_text(package)
         error.message = f"the pass {one.name} of {whose} leaves a wrong program: {error.message}"
         raise
 

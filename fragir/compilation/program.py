@@ -13,8 +13,8 @@ from xdsl.passes import ModulePass
 from fragir.compilation import pipeline
 from fragir.compilation.pipeline import Given, Level, Observer
 from fragir.dialects.frag.kernels import is_host
-from fragir.errors import FragirError, of_kind, one_of, pass_on
-from fragir.isa.targets import known
+from fragir.errors import FragirError, check_kind, check_one_of, pass_on
+from fragir.isa.targets import require_target
 from fragir.mlir import diagnostics
 from fragir.passes.stages import is_lanes
 from fragir.plugins import FragirContext
@@ -34,11 +34,11 @@ def parse(text: str, filename: str = "<input>", *, dialects: Sequence[Dialect] =
 
     `dialects` are those that no package brings: of a script, or a notebook.
     """
-    of_kind(text, str, "parse takes the text of a program")
-    of_kind(filename, str, "a file's name is a str")
+    check_kind(text, str, "parse takes the text of a program")
+    check_kind(filename, str, "a file's name is a str")
     ctx = context()
     for dialect in dialects:
-        of_kind(dialect, Dialect, "dialects are xdsl.ir.Dialect objects")
+        check_kind(dialect, Dialect, "dialects are xdsl.ir.Dialect objects")
         if dialect.name in ctx.registered_dialect_names:
             raise FragirError(
                 f"there is a dialect {dialect.name} already", hint="give yours another name"
@@ -52,7 +52,7 @@ def lift(text: str, filename: str = "<ptx>") -> ModuleOp:
 
     FragirError with its place for what is no PTX, or has no counterpart.
     """
-    of_kind(text, str, "lift takes PTX text")
+    check_kind(text, str, "lift takes PTX text")
     from fragir.passes.lifting.module import lift as lifted
 
     module = lifted(text, filename)
@@ -76,9 +76,9 @@ def lower(
     level. `source` is the text the module came from, for messages; `stages` gets each pass's time
     in ms.
     """
-    of_kind(module, ModuleOp, "lower takes a ModuleOp", "fragir.parse(text) makes one")
-    one_of(to, ("placed", "lane"), "the level")
-    known(target)
+    check_kind(module, ModuleOp, "lower takes a ModuleOp", "fragir.parse(text) makes one")
+    check_one_of(to, ("placed", "lane"), "the level")
+    require_target(target)
     check_sizes(module, source)
     chosen = steps(module, to, target, passes)
     pipeline.run(chosen, module, source=source, observe=observe, times=stages)
@@ -103,7 +103,7 @@ def check_sizes(module: ModuleOp, source: str | None) -> None:
             continue
         broken = frag.promises_error(function.attributes.get(frag.DIVISIBLE))
         if broken is not None:
-            raise diagnostics.located(function, broken, source)
+            raise diagnostics.error_at_operation(function, broken, source)
         inputs, results = function.function_type.inputs, function.function_type.outputs
         for types, all_given in ((inputs, function.arg_attrs), (results, function.res_attrs)):
             for i, (type_, given) in enumerate(zip(types, all_given or (), strict=False)):
@@ -111,7 +111,7 @@ def check_sizes(module: ModuleOp, source: str | None) -> None:
                 message = frag.sizes_error(given.data.get("frag.sizes"), shape)
                 if message is not None:
                     which = _name_of(function, i) if types is inputs else f"result {i}"
-                    raise diagnostics.located(function, f"{which}: {message}", source)
+                    raise diagnostics.error_at_operation(function, f"{which}: {message}", source)
 
 
 def _name_of(function: func.FuncOp, index: int) -> str:
@@ -144,7 +144,7 @@ def emit_with_origins(
     source: str | None = None,
 ) -> tuple[str, Origins]:
     """PTX text of a module at lane level, and from which operations its lines come."""
-    of_kind(module, ModuleOp, "emit takes a ModuleOp", "fragir.lower(...) makes one")
+    check_kind(module, ModuleOp, "emit takes a ModuleOp", "fragir.lower(...) makes one")
     from fragir.passes.writer.module import write_with_origins
 
     try:
@@ -169,7 +169,7 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
     if not names:
         raise FragirError("the program has no function", hint="write func.func @name(...) {...}")
     if len(names) > 1 and entry is None:
-        called = _called(module)
+        called = _called_names(module)
         names = [name for name in names if name not in called] or names
     hosts = [op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp) and is_host(op)]
     if entry is None and 1 in (len(names), len(hosts)):
@@ -180,7 +180,7 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
     raise FragirError(f"{what}; the program has {', '.join(names)}", hint="--entry NAME")
 
 
-def _called(module: ModuleOp) -> set[str]:
+def _called_names(module: ModuleOp) -> set[str]:
     """The names of functions that others call."""
     return {op.callee.string_value() for op in module.walk() if isinstance(op, func.CallOp)}
 
@@ -188,7 +188,7 @@ def _called(module: ModuleOp) -> set[str]:
 def keep_only(module: ModuleOp, name: str, source: str | None = None) -> None:
     """Removes every other function but those that it launches or calls, which become private."""
     kept = {name}
-    if len(module.ops) > 1 and _called(module):
+    if len(module.ops) > 1 and _called_names(module):
         kept |= _make_private(function_of(module, name), source)
     function = function_of(module, name)
     if is_host(function):
@@ -206,7 +206,7 @@ def _make_private(function: func.FuncOp, source: str | None) -> set[str]:
     try:
         called = called_by(function)
     except CallError as error:
-        raise diagnostics.located(error.op, str(error), source) from error
+        raise diagnostics.error_at_operation(error.op, str(error), source) from error
     for callee in called:
         callee.sym_visibility = StringAttr("private")
     return {callee.sym_name.data for callee in called}

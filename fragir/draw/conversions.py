@@ -11,7 +11,7 @@ from collections import Counter
 from fragir.draw.grid import Cell, Drawing, Grid, Point
 from fragir.draw.layouts import holders_of, layout_drawing, shade_by, slot_label
 from fragir.errors import FragirError
-from fragir.layout.conversion import plan
+from fragir.layout.conversion import sources
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP
 from fragir.layout.planning.planner import ConversionPlan
@@ -29,7 +29,7 @@ def conversion_drawing(
             f"a picture of a conversion shows one matrix, not {source.shape} and {target.shape}"
         )
     before = layout_drawing(source)
-    moved = plan(source, target)
+    moved = sources(source, target)
     names = target.names
     wanted = holders_of(target)
     colour = shade_by("lane", None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fragir.draw.grid import Drawing, drawing
 from fragir.draw.layouts import COLOURS, LARGEST, AnyLayout, hardware_drawing, layout_drawing
 from fragir.draw.svg import svg
-from fragir.errors import FragirError, of_kind, one_of
+from fragir.errors import FragirError, check_kind, check_one_of
 from fragir.isa.query import View
 from fragir.layout.chain import LayoutChain
 from fragir.layout.conversion import Conversion
@@ -64,14 +64,14 @@ def drawing_of(
     access: object = None,
 ) -> Drawing:
     """The drawing of a layout, an operand's view or a conversion. Raises FragirError."""
-    one_of(view, VIEWS, "view")
-    one_of(colour, (*COLOURS, "bank"), "colour")
+    check_one_of(view, VIEWS, "view")
+    check_one_of(colour, (*COLOURS, "bank"), "colour")
     if colour == "bank" and (view == "hardware" or isinstance(value, View)):
         raise FragirError("the colour bank is of a layout of memory")
     if access is not None and view != "memory":
         raise FragirError("`access` is of a picture of memory", hint='view="memory"')
     if access is not None:
-        of_kind(access, Layout | LayoutChain, "`access` is a layout of registers")
+        check_kind(access, Layout | LayoutChain, "`access` is a layout of registers")
     reads = access if isinstance(access, Layout | LayoutChain) else None
     match value:
         case LinearLayout():

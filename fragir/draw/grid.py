@@ -145,7 +145,7 @@ def _cell(row: int, col: int, rest: Point, places: Sequence[Holder], colour: str
 # Cells of a drawing that are framed: the answer to a question, seen in the whole.
 
 
-def framed(drawn: Drawing, points: Iterable[Point]) -> Drawing:
+def frame_points(drawn: Drawing, points: Iterable[Point]) -> Drawing:
     """A matrix view with the cells of these points framed, and no others.
 
     A point is a column, or a row and a column; of an instruction's operand a third coordinate says
@@ -184,7 +184,7 @@ FEWEST = 3
 """Periods that are worth leaving any out."""
 
 
-def folded(drawn: Drawing, most: int = MANY) -> Drawing:
+def fold_drawing(drawn: Drawing, most: int = MANY) -> Drawing:
     """The drawing with the repeats of grids of more than `most` cells left out."""
     return replace(drawn, grids=tuple(folded_grid(grid, most) for grid in drawn.grids))
 
@@ -236,7 +236,7 @@ def _kind(cell: Cell) -> object:
 
 
 def _without(grid: Grid, fold: Repeat) -> Grid:
-    kept = tuple(_kept(fold))
+    kept = tuple(_kept_indices(fold))
     if fold.axis == 0:
         rows = tuple(grid.rows[i] for i in kept)
     else:
@@ -244,7 +244,7 @@ def _without(grid: Grid, fold: Repeat) -> Grid:
     return replace(grid, rows=rows, folds=(*grid.folds, fold))
 
 
-def _kept(fold: Repeat) -> Iterator[int]:
+def _kept_indices(fold: Repeat) -> Iterator[int]:
     last = fold.period * (fold.times - 1)
     yield from range(fold.period)
     yield from range(last, last + fold.period)

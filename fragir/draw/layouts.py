@@ -44,9 +44,9 @@ def layout_drawing(
     stands there. `bits` of an element say which register it is in.
     """
     if is_of_registers(layout):
-        _bounded(prod(layout.shape))
+        _check_size(prod(layout.shape))
         shade = shade_by(colour, bits)
-        return Drawing(str(layout), facts, _key(layout), tuple(_held(layout, shade)))
+        return Drawing(str(layout), facts, _key(layout), tuple(_hardware_grids(layout, shade)))
     return standing_drawing(layout, facts, lambda slot: slot[-2] if len(slot) > 1 else 0)
 
 
@@ -57,7 +57,7 @@ def standing_drawing(
     key: str = "",
 ) -> Drawing:
     """The matrix view of what is not held in registers: a cell says where its element stands."""
-    _bounded(prod(layout.sizes.values()))
+    _check_size(prod(layout.sizes.values()))
     words = f"a cell is its {', '.join(layout.dims)}{key}"
     return Drawing(str(layout), facts, words, tuple(_standing(layout, shade)))
 
@@ -74,12 +74,12 @@ def hardware_drawing(
             f"{layout} has neither lanes nor elements",
             hint="the hardware view is of registers; --view memory shows banks",
         )
-    _bounded(prod(layout.sizes.values()))
+    _check_size(prod(layout.sizes.values()))
     key = f"a cell is the {', '.join(layout.dims)} that an element of a lane is"
     return Drawing(str(layout), facts, key, tuple(_by_lanes(layout, shade_by(colour, bits))))
 
 
-def _bounded(cells: int) -> None:
+def _check_size(cells: int) -> None:
     if cells > LARGEST:
         raise FragirError(
             f"a drawing of {cells} cells cannot be read",
@@ -128,7 +128,7 @@ def _key(layout: AnyLayout) -> str:
     return "T5:3 is element 3 of lane 5"
 
 
-def _held(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
+def _hardware_grids(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
     holders = holders_of(layout)
     names = layout.names
 

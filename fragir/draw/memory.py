@@ -160,7 +160,7 @@ def passes_of(
         return None if point is None else point[0] * scale
 
     table = [[place(lane, element) for lane in range(lanes)] for element in range(elements)]
-    width = next(w for w in _WIDTHS if _wide(table, unit, w))
+    width = next(w for w in _WIDTHS if _are_neighbours(table, unit, w))
     step = max(1, width // unit)
     together = _TOGETHER.get(width, 32)
     found: list[Pass] = []
@@ -175,7 +175,7 @@ def passes_of(
     return found
 
 
-def _wide(table: Sequence[Sequence[int | None]], unit: int, width: int) -> bool:
+def _are_neighbours(table: Sequence[Sequence[int | None]], unit: int, width: int) -> bool:
     """Whether all lanes find so many bytes of neighbouring elements side by side and aligned."""
     step = width // unit
     if step == 0:

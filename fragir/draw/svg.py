@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TypeAlias
 
-from fragir.draw.grid import Cell, Drawing, Grid, drawing, folded
+from fragir.draw.grid import Cell, Drawing, Grid, drawing, fold_drawing
 from fragir.isa.query import View
 
 # -- palette ---------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ _DARK_LINES = ("#5a5f68", "#23262b", "#ff6b5e")
 COUNT = len(HUES) * len(_LIGHT_SHARES)
 
 
-def _mixed(hue: Colour, ground: Colour, share: float) -> Colour:
+def _mix(hue: Colour, ground: Colour, share: float) -> Colour:
     red, green, blue = (
         round(share * x + (1 - share) * y) for x, y in zip(hue, ground, strict=True)
     )
@@ -57,7 +57,7 @@ def colour(shade: int, dark: bool = False) -> Colour:
     """Red, green and blue, 0 to 255, of a shade; there are `COUNT`, then they begin again."""
     hue, strength = divmod(shade % COUNT, len(_LIGHT_SHARES))
     ground, shares = (DARK, _DARK_SHARES) if dark else (LIGHT, _LIGHT_SHARES)
-    return _mixed(HUES[hue], ground, shares[strength])
+    return _mix(HUES[hue], ground, shares[strength])
 
 
 def hexadecimal(rgb: Colour) -> str:
@@ -96,7 +96,7 @@ def view_svg(view: View, colour: str = "lane", full: bool = False) -> str:
 
 def svg(drawn: Drawing, full: bool = False) -> str:
     """One SVG document with every grid; `full` leaves no repeats out."""
-    shown = drawn if full else folded(drawn)
+    shown = drawn if full else fold_drawing(drawn)
     width, height = 0, 0
     body: list[str] = []
     for grid in shown.grids:

@@ -48,7 +48,7 @@ def csv(names: Sequence[str], rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
-def _numbered(grid: Grid) -> tuple[list[str], list[list[object]]]:
+def _numbered_cells(grid: Grid) -> tuple[list[str], list[list[object]]]:
     """Names of the columns and rows of cells; dots stand where some are left out."""
     corner = f"{grid.row_name}\\{grid.col_name}"
     down, across = grid.gap(0), grid.gap(1)
@@ -65,9 +65,9 @@ def _numbered(grid: Grid) -> tuple[list[str], list[list[object]]]:
 
 def readable(drawn: Drawing) -> Drawing:
     """The drawing without the repeats of large grids, as a picture has it."""
-    from fragir.draw.grid import folded
+    from fragir.draw.grid import fold_drawing
 
-    return folded(drawn)
+    return fold_drawing(drawn)
 
 
 def view_text(view: View) -> str:
@@ -79,11 +79,11 @@ def grids_text(drawn: Iterable[Grid]) -> str:
     """Grids below each other."""
     parts: list[str] = []
     for grid in drawn:
-        parts.append((f"{grid.title}\n" if grid.title else "") + columns(*_numbered(grid)))
+        parts.append((f"{grid.title}\n" if grid.title else "") + columns(*_numbered_cells(grid)))
     return "\n".join(parts)
 
 
-def coloured(drawn: Iterable[Grid], width: int | None = None) -> str:
+def coloured_text(drawn: Iterable[Grid], width: int | None = None) -> str:
     """Grids with the colours of their cells, for a terminal; one too narrow gets no colours."""
     from io import StringIO
 
@@ -95,7 +95,7 @@ def coloured(drawn: Iterable[Grid], width: int | None = None) -> str:
 
     console = Console(file=StringIO(), force_terminal=True, width=width)
     for grid in drawn:
-        text = columns(*_numbered(grid))
+        text = columns(*_numbered_cells(grid))
         if max(map(len, text.splitlines()), default=0) > console.width:
             console.print(Text(f"{grid.title}\n" if grid.title else "", end=""), end="")
             console.print(Text(text, no_wrap=True, overflow="ignore"), soft_wrap=True)
@@ -126,7 +126,7 @@ def grids_markdown(drawn: Iterable[Grid]) -> str:
     """Grids as Markdown tables."""
     parts: list[str] = []
     for grid in drawn:
-        parts.append((f"{grid.title}\n\n" if grid.title else "") + markdown(*_numbered(grid)))
+        parts.append((f"{grid.title}\n\n" if grid.title else "") + markdown(*_numbered_cells(grid)))
     return "\n".join(parts)
 
 

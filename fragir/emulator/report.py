@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from fragir.errors import FragirError, shortened
+from fragir.errors import FragirError, short_text
 
 #: error: wrong results are possible; letter: wrong by the text of the PTX ISA, harmless on every
 #: machine known (the message quotes the sentence); remark: it only costs time.
@@ -22,7 +22,7 @@ class Finding:
     instruction it is about (a register, an operand, the other line of a race), for telling apart
     findings at one place. `severity`: see `Severity`; remarks are in `Report.remarks`.
     `other`: line and col of the other access, where it is about two. `count`: how many
-    findings of this cause it stands for, as their first (`gathered`). `places`: of the program that
+    findings of this cause it stands for, as their first (`gather`). `places`: of the program that
     the PTX was made of, its statement and the other access's, as FILE:LINE:COL (compiled kernels).
     """
 
@@ -44,7 +44,7 @@ class Finding:
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
         place = (*self.places, place or "no line")[0]
         times = f", {self.count} times" if self.count > 1 else ""
-        return shortened(f"<{self.severity} {self.kind} at {place}{times}: {self.message}>")
+        return short_text(f"<{self.severity} {self.kind} at {place}{times}: {self.message}>")
 
     @property
     def statements(self) -> tuple[object, ...]:
@@ -59,7 +59,7 @@ class Finding:
 BOTH_WAYS = "; so it is the other way round"
 
 
-def gathered(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
+def gather(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
     """The findings of one kind at the same statements as one, which is the first of the gravest.
 
     Those of one run are counted together; of several runs, which find the same, the largest count
@@ -94,7 +94,7 @@ def gathered(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
     ]
 
 
-def placed(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Finding]:
+def place_findings(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Finding]:
     """Findings of a compiled kernel by the statements of its program, gathered.
 
     `places`: where a line of the PTX comes from, FILE:LINE:COL, or "".
@@ -107,7 +107,7 @@ def placed(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Fi
             other = f"; line {lines[1]} is of {at[1]}" if len(at) > 1 else ""
             one = replace(one, places=at, message=one.message + other)
         found.append(one)
-    return gathered(found)
+    return gather(found)
 
 
 #: kind -> what it means.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fragir.errors import FragirError, of_kind
+from fragir.errors import FragirError, check_kind
 from fragir.layout import Layout
 
 NATIVE = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -85,7 +85,7 @@ class HeldValue:
         return f"<{self.name}: {size} {self.element} at PTX line {self.ptx_line}, {when}>"
 
 
-def collected(
+def collect_matrix(
     layout: Layout,
     shape: tuple[int, ...],
     element: str,
@@ -116,7 +116,7 @@ def collected(
     for at in np.flatnonzero(values != values[starts][group]):
         first = starts[group[at]]
         point = tuple(int(x) for x in points[where[at]])
-        pair = decoded(values[[first, at]], element)
+        pair = decode_elements(values[[first, at]], element)
         one, other = (HeldAt(*map(int, holders[n])) for n in (first, at))
         said.append(Disagreement(point, one, other, (pair[0].item(), pair[1].item())))
     return bits.reshape(shape), known.reshape(shape), slots.reshape(*shape, 3), said
@@ -143,7 +143,7 @@ def each_slot(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return slots
 
 
-def unpacked(
+def unpack_elements(
     words: Sequence[npt.NDArray[np.uint64]], width: int, bits: int
 ) -> npt.NDArray[np.uint64]:
     """Elements [..., element] of registers of `width` bits, the lowest first."""
@@ -154,7 +154,7 @@ def unpacked(
     return np.concatenate(parts, -1)
 
 
-def decoded(codes: npt.NDArray[np.uint64], element: str) -> npt.NDArray[Any]:
+def decode_elements(codes: npt.NDArray[np.uint64], element: str) -> npt.NDArray[Any]:
     """The values of bit patterns: see `HeldValue.matrix`."""
     if element == "pred":
         return codes.astype(np.bool_)
@@ -251,11 +251,11 @@ class ValueAsked(NamedTuple):
         return f"{which}, in block ({','.join(map(str, self.block))})"
 
 
-def asked(text: str | ValueAsked) -> ValueAsked:
+def parse_request(text: str | ValueAsked) -> ValueAsked:
     """What a text asks for; FragirError with a way out for one that asks for nothing."""
     if isinstance(text, ValueAsked):
         return text
-    of_kind(text, str, "what is asked for is a text")
+    check_kind(text, str, "what is asked for is a text")
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise FragirError(f"`{text}` names no value", hint=_HINT)

@@ -19,18 +19,18 @@ import numpy.typing as npt
 
 from fragir import isa
 from fragir.dialects.elements import element_bits, element_type
-from fragir.errors import FragirError, of_kind
+from fragir.errors import FragirError, check_kind
 from fragir.explain.held import (
     Disagreement,
     HeldValue,
     ValueAsked,
-    asked,
-    collected,
-    decoded,
+    collect_matrix,
+    decode_elements,
     each_slot,
     notes_of,
+    parse_request,
     several,
-    unpacked,
+    unpack_elements,
 )
 from fragir.explain.looks import Look, Words, check_reached, looking, run_for
 from fragir.isa.query import View
@@ -76,8 +76,8 @@ def line_values(ptx: str, at: str | ValueAsked, **options: Any) -> list[HeldValu
     """
     from fragir import emulator
 
-    of_kind(ptx, str, "line_values takes PTX text")
-    wanted = asked(at)
+    check_kind(ptx, str, "line_values takes PTX text")
+    wanted = parse_request(at)
     parts = sorted(_Text(ptx).parts(wanted), key=lambda part: part.after)
     entry = options.get("entry")
     looks = [
@@ -187,7 +187,7 @@ class _Text:
             raise FragirError(f"{name} has 128 bits", hint="ask for the halves it is made of")
         if not kind:
             said = found.opcode if self._is_plain(found, name) else ()
-            kind = next((word for word in reversed(said) if _fills(word, width)), declared)
+            kind = next((word for word in reversed(said) if _is_filling(word, width)), declared)
         elif not _per(kind, width):
             raise FragirError(
                 f"{name} has {width} bits and cannot be read as {kind}",
@@ -235,7 +235,7 @@ def _per(kind: str, width: int) -> int:
     return count if 0 < bits * count <= width and (bits == 1) == (width == 1) else 0
 
 
-def _fills(kind: str, width: int) -> bool:
+def _is_filling(kind: str, width: int) -> bool:
     match = _TYPE.fullmatch(kind)
     return match is not None and _bits(match[1]) * int(match[2] or 1) == width
 
@@ -258,12 +258,12 @@ def _lanes(part: _Part, look: Look, wanted: ValueAsked) -> HeldValue:
     """A register with a value for each lane."""
     match = _TYPE.fullmatch(part.type)
     assert match is not None
-    codes = unpacked([look.words[part.name]], part.width, _bits(match[1]))
+    codes = unpack_elements([look.words[part.name]], part.width, _bits(match[1]))
     codes = codes[..., : _per(part.type, part.width)]
     known = np.broadcast_to(look.reached[..., None], codes.shape).copy()
     if codes.shape[-1] == 1:
         codes, known = codes[..., 0], known[..., 0]
-    return _made(part, look, wanted, match[1], codes, known, each_slot(known), ())
+    return _held_value(part, look, wanted, match[1], codes, known, each_slot(known), ())
 
 
 def _matrix(part: _Part, look: Look, view: View, wanted: ValueAsked) -> HeldValue:
@@ -279,17 +279,17 @@ def _matrix(part: _Part, look: Look, view: View, wanted: ValueAsked) -> HeldValu
     own = slice(chosen * group, (chosen + 1) * group)
     held = view.place(0, 0)
     slot = part.width * len(part.registers) // view.elements
-    codes = unpacked([look.words[name][own] for name in part.registers], part.width, slot)
+    codes = unpack_elements([look.words[name][own] for name in part.registers], part.width, slot)
     codes = (codes >> np.uint64(held.low)) & np.uint64((1 << held.high - held.low + 1) - 1)
     there = np.broadcast_to(look.reached[own][..., None], codes.shape)
     element = part.type if _bits(part.type) else f"u{slot}"
-    bits, known, slots, said = collected(
+    bits, known, slots, said = collect_matrix(
         view.layout, view.shape, element, codes, there, chosen * group
     )
-    return _made(part, look, wanted, element, bits, known, slots, said, view)
+    return _held_value(part, look, wanted, element, bits, known, slots, said, view)
 
 
-def _made(
+def _held_value(
     part: _Part,
     look: Look,
     wanted: ValueAsked,
@@ -304,7 +304,7 @@ def _made(
         name=part.name,
         element=element,
         shape=bits.shape,
-        matrix=decoded(bits, element),
+        matrix=decode_elements(bits, element),
         bits=bits,
         known=known,
         slots=slots,

@@ -34,7 +34,7 @@ def page(document: Mapping[str, Any]) -> str:
     return _HOLE.sub(lambda hole: parts[hole[1]], _read("page.html"))
 
 
-def framed(document: Mapping[str, Any], height: int = 720) -> str:
+def frame_page(document: Mapping[str, Any], height: int = 720) -> str:
     """The page within another one."""
     style = f"width:100%;height:{height}px;border:1px solid #8888"
     return f'<iframe srcdoc="{escape(page(document))}" style="{style}"></iframe>'

@@ -24,7 +24,7 @@ from fragir.compilation.program import (
     steps,
 )
 from fragir.dialects.frag.kernels import kernels_of
-from fragir.errors import FragirError, of_kind
+from fragir.errors import FragirError, check_kind
 from fragir.explain.drawn import Gallery, instructions_shown
 from fragir.explain.report import (
     ErrorShown,
@@ -38,8 +38,8 @@ from fragir.explain.report import (
     ValueShown,
 )
 from fragir.explain.stages import StageRecorder
-from fragir.explain.texts import PrintedModule, place_in, printed
-from fragir.isa.targets import known
+from fragir.explain.texts import PrintedModule, place_in, print_module
+from fragir.isa.targets import require_target
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.stages import is_lanes
 
@@ -168,8 +168,8 @@ def explain(
     run gave. The report's `html()` is the page; a notebook shows it. FragirError where the text
     cannot be read; a program that fails later gives a report with an `error`.
     """
-    of_kind(program, str | ModuleOp, "explain takes the text of a program or a ModuleOp")
-    known(target)
+    check_kind(program, str | ModuleOp, "explain takes the text of a program or a ModuleOp")
+    require_target(target)
     text = program if isinstance(program, str) else None
     start = time.perf_counter()
     module = parse(program, filename) if isinstance(program, str) else program.clone()
@@ -178,12 +178,14 @@ def explain(
         keep_only(module, choose_entry(module, entry), text)
     check_sizes(module, text)
     chosen = steps(module, "lane", target, passes)
-    source = SourceText(filename, tuple(text.split("\n"))) if text is not None else _written(module)
+    source = (
+        SourceText(filename, tuple(text.split("\n"))) if text is not None else _source_file(module)
+    )
     found = _Program(module, text, source, target, listed=passes is not None)
     return found.report(chosen, parsed, sass, ran)
 
 
-def _written(module: ModuleOp) -> SourceText:
+def _source_file(module: ModuleOp) -> SourceText:
     """The file that most operations of a module come from, as Python programs say it."""
     names = Counter(
         op.location.filename.data for op in module.walk() if isinstance(op.location, FileLineColLoc)
@@ -358,7 +360,7 @@ def explain_ptx(
     `target` is the machine that ptxas assembles for, the text's own if absent. The rest is as of
     `explain`. FragirError where the text is no PTX.
     """
-    of_kind(text, str, "explain_ptx takes PTX text")
+    check_kind(text, str, "explain_ptx takes PTX text")
     from fragir.ptx import parse
 
     parse(text, filename)  # raises the place of what is wrong
@@ -366,7 +368,7 @@ def explain_ptx(
     own = _TARGET.search(text)
     machine = target or (own[1] if own else "sm_80")
     gallery, marks = Gallery(), list[Mark]()
-    stages, came_from = _lifted(text, filename, len(lines))
+    stages, came_from = _lifted_stage(text, filename, len(lines))
     functions: tuple[MachineFunction, ...] = ()
     no_machine, error = "" if sass else "it was not asked for", None
     every = tuple(range(1, len(lines) + 1))
@@ -424,7 +426,9 @@ def _at_statements(function: MachineFunction, begins: Sequence[int]) -> MachineF
     return replace(function, lines=tuple(lines))
 
 
-def _lifted(text: str, filename: str, count: int) -> tuple[tuple[StageShown, ...], tuple[int, ...]]:
+def _lifted_stage(
+    text: str, filename: str, count: int
+) -> tuple[tuple[StageShown, ...], tuple[int, ...]]:
     """The lifted form as a stage, and the line of it that every line of PTX is in; none where
     there is no such form."""
     came_from = [0] * count
@@ -434,7 +438,7 @@ def _lifted(text: str, filename: str, count: int) -> tuple[tuple[StageShown, ...
     except FragirError:
         return (), tuple(came_from)
     ms = (time.perf_counter() - start) * 1e3
-    now = printed(module)
+    now = print_module(module)
     source = [0] * len(now.lines)
     for op, line, _ in now.first_of_lines():
         at = place_in(op, filename)

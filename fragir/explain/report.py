@@ -47,7 +47,7 @@ class LayoutPicture:
 def picture_of(drawn: Drawing, most: int = MOST) -> LayoutPicture:
     """The picture of a drawing; of grids of more than `most` cells a part."""
     if drawn.beside:
-        return _compared(drawn, most)
+        return _compared_picture(drawn, most)
     grids: list[Grid] = []
     words: dict[str, None] = {}
     for grid in drawn.grids:
@@ -58,7 +58,7 @@ def picture_of(drawn: Drawing, most: int = MOST) -> LayoutPicture:
     return LayoutPicture(drawn.title, svg(small, full=True), tuple(words), drawn.facts)
 
 
-def _compared(drawn: Drawing, most: int) -> LayoutPicture:
+def _compared_picture(drawn: Drawing, most: int) -> LayoutPicture:
     """Grids that are compared: the same part of each, below each other."""
     rows, cols = len(drawn.grids[0].rows), len(drawn.grids[0].rows[0])
     high, wide, words = rows, cols, tuple[str, ...]()
@@ -81,8 +81,8 @@ def _legible(grid: Grid, most: int) -> tuple[Grid, Sequence[str]]:
         if steps is not None:
             down, across = steps
             said = [
-                *_said(grid.names, [*enumerate(down)], high, "rows"),
-                *_said(grid.names, [*enumerate(across)], wide, "columns"),
+                *_step_texts(grid.names, [*enumerate(down)], high, "rows"),
+                *_step_texts(grid.names, [*enumerate(across)], wide, "columns"),
             ]
             return _part(grid, high, wide), [_first(rows, cols, high, wide), *said]
     high, wide = next(_blocks(rows, cols, most), (min(rows, 32), min(cols, 32)))
@@ -148,7 +148,7 @@ def _kind(cell: Cell) -> object:
     return cell.label.endswith("+"), cell.mark
 
 
-def _said(
+def _step_texts(
     names: tuple[str, ...], steps: list[tuple[int, Point]], size: int, what: str
 ) -> Iterator[str]:
     """`16 rows on: element + 4; 64 rows on: warp + 1`; every block where that is not the sum."""
@@ -162,11 +162,11 @@ def _said(
         if i
     )
     told = powers if sums else [i for i, _ in steps if i]
-    words = [f"{i * size} {what} on: {_grown(names, by_number[i])}" for i in told]
+    words = [f"{i * size} {what} on: {_growth_text(names, by_number[i])}" for i in told]
     yield "; ".join(words)
 
 
-def _grown(names: tuple[str, ...], step: Point) -> str:
+def _growth_text(names: tuple[str, ...], step: Point) -> str:
     grown = [
         f"{name} {'+' if by > 0 else '-'} {abs(by)}"
         for name, by in zip(names, step, strict=True)
@@ -398,7 +398,7 @@ class ProgramReport:
     def document(self) -> dict[str, Any]:
         """The model as `fragir explain --json` prints it (docs/json.md)."""
         kept = [one.name for one in fields(self) if one.name != "exception"]
-        found = {name: plain(getattr(self, name)) for name in kept}
+        found = {name: plain_value(getattr(self, name)) for name in kept}
         for shown, stage in zip(found["stages"], self.stages, strict=True):
             shown["counts"] = counts(stage.differences)
         return found
@@ -411,15 +411,15 @@ class ProgramReport:
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
-        from fragir.explain.page import framed
+        from fragir.explain.page import frame_page
 
-        return framed(self.document())
+        return frame_page(self.document())
 
 
-def plain(value: object) -> Any:
+def plain_value(value: object) -> Any:
     """A value of the model as lists, dicts, texts and numbers."""
     if isinstance(value, tuple):
-        return [plain(one) for one in cast("tuple[object, ...]", value)]
+        return [plain_value(one) for one in cast("tuple[object, ...]", value)]
     if is_dataclass(value):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return {one.name: plain_value(getattr(value, one.name)) for one in fields(value)}
     return value

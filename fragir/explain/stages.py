@@ -15,7 +15,7 @@ from fragir.compilation.layout_choices import Explanation, explaining
 from fragir.dialects import frag
 from fragir.explain.drawn import Gallery, conversion_number, layout_types, shown_type
 from fragir.explain.report import ConversionShown, StageShown, TileShown, TypeShown
-from fragir.explain.texts import PrintedModule, Traces, differences, place_in, printed
+from fragir.explain.texts import PrintedModule, Traces, differences, place_in, print_module
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.frag_tile import FragTilePass
 from fragir.passes.placing.explanation import ConversionExplained
@@ -76,7 +76,7 @@ class StageRecorder:
             self.doing, self.unplaced, self._told = "", None, []
 
     def _take(self, name: str, ms: float, notes: tuple[str, ...]) -> None:
-        now = printed(self._module)
+        now = print_module(self._module)
         count = len(now.lines)
         came_from, source = [0] * count, [0] * count
         known: dict[Operation | None, int] = {}
@@ -86,7 +86,7 @@ class StageRecorder:
             # what a pass makes without a place, as the end of a loop, is of what stands around it
             known[op] = self._traces.line(op) or inherited
             came_from[line - 1] = came_from[line - 1] or known[op]
-        self._explained(now)
+        self._explain(now)
         self._traces.restore(self._module)
         earlier = self.stages[-1].source if self.stages else ()
         for op, line, _ in now.first_of_lines():
@@ -115,7 +115,7 @@ class StageRecorder:
 
     # --- layouts --------------------------------------------------------------------------------
 
-    def _explained(self, now: PrintedModule) -> None:
+    def _explain(self, now: PrintedModule) -> None:
         """Tiles and conversions of what `frag-place` told, at their lines of this stage."""
         if not self._told:
             return
@@ -131,7 +131,7 @@ class StageRecorder:
             for tile in told.tiles:
                 at = _lines_in(f" ({tile.place})")
                 line = lines.get(at[0], [0])[0] if at else 0
-                asked, where = _asked(tile.asked_by)
+                asked, where = _asker(tile.asked_by)
                 self.tiles.append(TileShown(tile.name, stage, line, tile.layout, asked, where))
         prices = [one for told in self._told for one in told.conversions]
         for line, op in converted:
@@ -149,7 +149,7 @@ class StageRecorder:
         alike = [one for one in prices if (one.source, one.target) == layouts]
         own = [one for one in alike if one.place.partition(":")[0] == made] or alike
         price = own[0] if own else None
-        asked, where = _asked(price.asked_by) if price else ("", ())
+        asked, where = _asker(price.asked_by) if price else ("", ())
         return ConversionShown(
             stage,
             line,
@@ -180,7 +180,7 @@ def _totals(told: Explanation) -> Iterator[str]:
         yield f"{memory.name}: rows in the order {memory.rows} for {asked}; it lies {lies}"
 
 
-def _asked(words: str) -> tuple[str, tuple[int, ...]]:
+def _asker(words: str) -> tuple[str, tuple[int, ...]]:
     """Who asked, without places, and the lines of the stage before that the places are."""
     return _AT.sub("", words), _lines_in(words)
 

@@ -51,7 +51,7 @@ class PrintedModule(NamedTuple):
             last = place.line
 
 
-def printed(module: ModuleOp) -> PrintedModule:
+def print_module(module: ModuleOp) -> PrintedModule:
     """The module as `fragir compile` prints it."""
     stream = StringIO()
     printer = _LinePrinter(stream)
@@ -134,15 +134,15 @@ class LineChange:
 
 def differences(old: Sequence[str], new: Sequence[str]) -> tuple[LineChange, ...]:
     """What differs, in the order of the lines; what stands between is alike."""
-    return tuple(_found(old, new))
+    return tuple(_line_changes(old, new))
 
 
-def _found(old: Sequence[str], new: Sequence[str]) -> Iterator[LineChange]:
+def _line_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[LineChange]:
     plain = [bare(line) for line in old], [bare(line) for line in new]
     matcher = SequenceMatcher(None, *plain, autojunk=len(old) + len(new) > MANY)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "replace":
-            yield from _replaced(old, new, (a, b), (c, d))
+            yield from _replaced_lines(old, new, (a, b), (c, d))
             continue
         if tag != "equal":
             yield LineChange(_CHANGES[tag], (a, b), (c, d))
@@ -165,7 +165,7 @@ def bare(line: str) -> str:
     return _NUMBERS.sub(r"\1\2", line.lstrip(" "))
 
 
-def _replaced(
+def _replaced_lines(
     old: Sequence[str], new: Sequence[str], before: tuple[int, int], after: tuple[int, int]
 ) -> Iterator[LineChange]:
     """A stretch that was replaced, line by line where operations and operands are the same."""
@@ -196,7 +196,7 @@ def counts(found: Sequence[LineChange]) -> dict[Change, int]:
     return total
 
 
-def applied(old: Sequence[str], found: Sequence[LineChange], new: Sequence[str]) -> list[str]:
+def apply_changes(old: Sequence[str], found: Sequence[LineChange], new: Sequence[str]) -> list[str]:
     """The new text, made of the old one and of those lines of the new one that differ."""
     result: list[str] = []
     at = 0

@@ -186,7 +186,7 @@ class _Kept(NamedTuple):
             tile = frag.held_tile(value.type)
             if tile is None or value not in self.names:
                 continue
-            lanes = fragments.made if isinstance(fragments, Deferred) else fragments
+            lanes = fragments.make if isinstance(fragments, Deferred) else fragments
             pieces = tuple(None if one is None else text.piece(one) for one in lanes)
             flies = not isinstance(value.type, frag.TileType)
             yield self._value(value, tile.element, tile.shape, tile.resolve(), pieces, flies)

@@ -23,18 +23,18 @@ from fragir import compiler
 from fragir.compilation.pipeline import Given
 from fragir.compilation.program import choose_entry, keep_only, parse
 from fragir.dialects.elements import element_bits, element_type
-from fragir.errors import FragirError, of_kind
+from fragir.errors import FragirError, check_kind
 from fragir.explain.held import (
     Disagreement,
     HeldValue,
     ValueAsked,
-    asked,
-    collected,
-    decoded,
+    collect_matrix,
+    decode_elements,
     each_slot,
     notes_of,
+    parse_request,
     several,
-    unpacked,
+    unpack_elements,
 )
 from fragir.explain.looks import LANES, Look, check_reached, looking, run_for
 from fragir.explain.report import ValueShown
@@ -79,8 +79,8 @@ def several_values(
     **options: Any,
 ) -> list[HeldValue]:
     """What several tiles or scalars held, of one run: as `values`."""
-    of_kind(program, str | ModuleOp, "values takes the text of a program or a ModuleOp")
-    wanted = [asked(one) for one in at]
+    check_kind(program, str | ModuleOp, "values takes the text of a program or a ModuleOp")
+    wanted = [parse_request(one) for one in at]
     kernel = compiler.compile(program, target=target, entry=entry, passes=passes, filename=filename)
     known = program_tiles(program, target=target, entry=entry, passes=passes, filename=filename)
     assert known.ptx == kernel.ptx, "PTX depends on who looks at it"
@@ -91,7 +91,8 @@ def several_values(
     copies = copy.deepcopy(list(arguments))
     ended = run_for(lambda: kernel(*copies, on="emulator", checks=[hooks], **options), flat)
     return [
-        _held(tile, one, each, ended) for tile, one, each in zip(tiles, wanted, looks, strict=True)
+        _held_value(tile, one, each, ended)
+        for tile, one, each in zip(tiles, wanted, looks, strict=True)
     ]
 
 
@@ -188,7 +189,7 @@ def looks_of(tile: TileInPtx, wanted: ValueAsked) -> list[Look | None]:
     ]
 
 
-def _held(
+def _held_value(
     tile: TileInPtx, wanted: ValueAsked, looks: Sequence[Look | None], ended: str
 ) -> HeldValue:
     """The tile or scalar of what was seen."""
@@ -207,7 +208,7 @@ def _held(
         part = np.zeros((warps, LANES, count), np.uint64)
         if piece is not None:
             words = [_word(name, look, warps) for name in piece.registers]
-            part = unpacked(words, piece.width, bits)[..., :count]
+            part = unpack_elements(words, piece.width, bits)[..., :count]
             held[...] = True if look is None else look.reached[..., None]
         codes.append(part)
         there.append(held)
@@ -221,11 +222,11 @@ def _held(
 def _matrix(tile: TileInPtx, wanted: ValueAsked, codes: Words, there: Any) -> HeldValue:
     shape, first = tile.shape, tile.first_warp
     if tile.layout is not None:
-        bits, known, slots, said = collected(
+        bits, known, slots, said = collect_matrix(
             tile.layout, shape, tile.element, codes[first:], there[first:], first
         )
     else:
-        bits, known, slots, said = collected(_ALIKE, (1,), tile.element, codes, there)
+        bits, known, slots, said = collect_matrix(_ALIKE, (1,), tile.element, codes, there)
         bits, known, slots = bits[0], known[0], slots[0]
     layout = tile.layout
     if layout is None and said:  # a scalar of the lanes' own
@@ -236,7 +237,7 @@ def _matrix(tile: TileInPtx, wanted: ValueAsked, codes: Words, there: Any) -> He
         name=f"%{tile.name}",
         element=tile.element,
         shape=shape,
-        matrix=decoded(bits, tile.element),
+        matrix=decode_elements(bits, tile.element),
         bits=bits,
         known=known,
         slots=slots,

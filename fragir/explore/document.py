@@ -73,18 +73,22 @@ def _as_function(name: str, text: str) -> str:
         names.extend(word.strip() for word in several.split(",") if word.strip())
         return "// "
 
-    text = _IMPORT.sub(lambda found: f"const {{{_renamed(found[1])}}} = {_called(found[2])};", text)
+    text = _IMPORT.sub(
+        lambda found: f"const {{{_renaming_list(found[1])}}} = {_module_name(found[2])};", text
+    )
     text = _EXPORT.sub(exported, text)
     if left := _UNKNOWN.search(text):
         raise FragirError(f"{name} is not joined: {left[0]}")
-    return f"const {_called(name)} = (() => {{\n{text}return {{ {', '.join(names)} }};\n}})();\n"
+    return (
+        f"const {_module_name(name)} = (() => {{\n{text}return {{ {', '.join(names)} }};\n}})();\n"
+    )
 
 
-def _renamed(names: str) -> str:
+def _renaming_list(names: str) -> str:
     return re.sub(r"(\w+) as (\w+)", r"\1: \2", names)
 
 
-def _called(name: str) -> str:
+def _module_name(name: str) -> str:
     return f"${name.removesuffix('.js')}"
 
 

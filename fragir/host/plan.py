@@ -163,21 +163,23 @@ def first_fit(lifetimes: Sequence[Lifetime]) -> ArenaPlan:
     placed: list[int] = []
     for at in order:
         taken = sorted(
-            (offsets[other], offsets[other] + _whole(lifetimes[other].size))
+            (offsets[other], offsets[other] + _aligned_bytes(lifetimes[other].size))
             for other in placed
             if lifetimes[at].meets(lifetimes[other])
         )
-        offset, size = 0, _whole(lifetimes[at].size)
+        offset, size = 0, _aligned_bytes(lifetimes[at].size)
         for start, end in taken:
             if offset + size <= start:
                 break
             offset = max(offset, end)
         offsets[at] = offset
         placed.append(at)
-    ends = (offset + _whole(one.size) for offset, one in zip(offsets, lifetimes, strict=True))
+    ends = (
+        offset + _aligned_bytes(one.size) for offset, one in zip(offsets, lifetimes, strict=True)
+    )
     return ArenaPlan(tuple(offsets), max(ends, default=0))
 
 
-def _whole(size: int) -> int:
+def _aligned_bytes(size: int) -> int:
     """Bytes up to where the next temporary may begin."""
     return -(-size // ALIGNMENT) * ALIGNMENT

@@ -93,7 +93,7 @@ class Program(Kernel):
         if place == "gpu":
             self._on_gpu(arguments, views, more)
             return None
-        return self._emulated(arguments, views, more)
+        return self._emulate(arguments, views, more)
 
     def graph(self, *arguments: object) -> Graph:
         """The launches on these arrays, which lie on a GPU, as a CUDA graph: `graph.launch()`."""
@@ -108,23 +108,23 @@ class Program(Kernel):
                     hint="copy it to the GPU, or call the program",
                 )
         pieces = self._pieces(arguments, views)
-        arena = self._placed(pieces)
+        arena = self._plan_arena(pieces)
         memory = GpuArena(arena.size)
         return Graph(memory, lambda stream: self._run(pieces, arena, memory, {"stream": stream}))
 
     # --- runs -----------------------------------------------------------------------------------
 
-    def _emulated(
+    def _emulate(
         self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
     ) -> Any:
         from fragir.emulator import Report
-        from fragir.host.running import joined
+        from fragir.host.running import join_reports
 
         pieces = self._pieces(arguments, views)
-        arena, reports = self._placed(pieces), list[Report]()
+        arena, reports = self._plan_arena(pieces), list[Report]()
         memory = None if options.get("check") else HostArena(arena.size)
         self._run(pieces, arena, memory, {"on": "emulator", **options}, reports.append)
-        return joined(reports)
+        return join_reports(reports)
 
     def _on_gpu(
         self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
@@ -146,7 +146,7 @@ class Program(Kernel):
             for at, (piece, array) in hosts.items():
                 arrays.fill(offsets[at], array)
                 pieces[at] = arrays.piece(offsets[at], piece.shape, piece.element)
-            arena = self._placed(pieces)
+            arena = self._plan_arena(pieces)
             memory = GpuArena(arena.size)
             self._run(pieces, arena, memory, {"on": "gpu", **options})
             for at, (_, array) in hosts.items():
@@ -171,7 +171,7 @@ class Program(Kernel):
             found.append(piece if view.shape else piece.reshaped(()))
         return found
 
-    def _placed(self, pieces: Sequence[object]) -> ArenaPlan:
+    def _plan_arena(self, pieces: Sequence[object]) -> ArenaPlan:
         shapes = HostRun(_no_memory, _no_launch, self.source).sizes_of(self.host, pieces)
         return self.arena(shapes)
 

@@ -14,11 +14,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.shorthands import memref_type
 from fragir.emulator import Report
-from fragir.emulator.report import gathered
+from fragir.emulator.report import gather
 from fragir.errors import FragirError
 from fragir.host.memory import ArrayPiece, GpuArena
 from fragir.host.plan import VIEWS
-from fragir.mlir.diagnostics import located
+from fragir.mlir.diagnostics import error_at_operation
 from fragir.toolchain import driver
 from fragir.toolchain.driver import stream_handle
 
@@ -26,7 +26,7 @@ Launch = Callable[[str, Sequence[object]], None]
 Make = Callable[[SSAValue, tuple[int, ...]], ArrayPiece]
 
 
-def _same(x: Any) -> Any:
+def _identity(x: Any) -> Any:
     return x
 
 
@@ -38,7 +38,7 @@ def _rest(x: int, y: int) -> int:
     return x - y * _towards_zero(x, y)
 
 
-def _down(x: int, y: int) -> int:
+def _floor_divide(x: int, y: int) -> int:
     return x // y
 
 
@@ -59,11 +59,11 @@ NUMBERS: dict[type[Operation], Callable[..., Any]] = {
     **dict.fromkeys((arith.AddiOp, arith.AddfOp), operator.add),
     **dict.fromkeys((arith.SubiOp, arith.SubfOp), operator.sub),
     **dict.fromkeys((arith.MuliOp, arith.MulfOp), operator.mul),
-    **dict.fromkeys((arith.DivUIOp, arith.FloorDivSIOp), _down),
+    **dict.fromkeys((arith.DivUIOp, arith.FloorDivSIOp), _floor_divide),
     **dict.fromkeys((arith.CeilDivSIOp, arith.CeilDivUIOp), _up),
     **dict.fromkeys((arith.MinSIOp, arith.MinUIOp), min),
     **dict.fromkeys((arith.MaxSIOp, arith.MaxUIOp), max),
-    **dict.fromkeys((arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp), _same),
+    **dict.fromkeys((arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp), _identity),
     arith.DivSIOp: _towards_zero,
     arith.RemUIOp: operator.mod,
     arith.RemSIOp: _rest,
@@ -153,7 +153,7 @@ class HostRun:
             given = self._block(region.block) if region.blocks else []
             known.update(zip(op.results, given, strict=True))
         elif not isinstance(op, func.ReturnOp | memref.DeallocOp):
-            raise located(op, f"{op.name} cannot be run on the host", self._source)
+            raise error_at_operation(op, f"{op.name} cannot be run on the host", self._source)
 
     def _loop(self, op: scf.ForOp) -> None:
         known, block = self.values, op.body.block
@@ -173,7 +173,7 @@ def _constant(op: arith.ConstantOp) -> Any:
     value = op.value
     if isinstance(value, IntegerAttr | FloatAttr):
         return value.value.data
-    raise located(op, f"{op.name} of {value} is no number of the host", None)
+    raise error_at_operation(op, f"{op.name} of {value} is no number of the host", None)
 
 
 def check_host(function: func.FuncOp, source: str | None = None) -> None:
@@ -184,7 +184,7 @@ def check_host(function: func.FuncOp, source: str | None = None) -> None:
     )
     for op in function.body.walk():
         if not isinstance(op, allowed) and type(op) not in NUMBERS:
-            raise located(
+            raise error_at_operation(
                 op,
                 f"{op.name} does not run on the host, where kernels are launched, memory is "
                 "allocated and sizes are computed; put it into a kernel",
@@ -192,10 +192,12 @@ def check_host(function: func.FuncOp, source: str | None = None) -> None:
             )
         if isinstance(op, memref.AllocOp) and op.parent is not function.body.block:
             words = "a function of the host allocates at its top, not in loops or branches"
-            raise located(op, words, source)
+            raise error_at_operation(op, words, source)
     if not any(isinstance(op, frag.LaunchOp) for op in function.body.walk()):
         name = function.sym_name.data
-        raise located(function, f"@{name} runs on the host, but launches no kernel", source)
+        raise error_at_operation(
+            function, f"@{name} runs on the host, but launches no kernel", source
+        )
 
 
 # -- graph -----------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ class Graph:
 # The emulator's reports of several launches as one.
 
 
-def joined(reports: Sequence[Report]) -> Report:
+def join_reports(reports: Sequence[Report]) -> Report:
     """All findings, remarks, notes and texts in order; instructions counted together.
 
     A statement that several launches come to has one finding of a kind.
@@ -250,5 +252,5 @@ def joined(reports: Sequence[Report]) -> Report:
     for report in reports:
         whole.add(report)
     known = [one for one in whole.findings if one.places]  # other lines are of several texts
-    whole.findings = gathered(known) + [one for one in whole.findings if not one.places]
+    whole.findings = gather(known) + [one for one in whole.findings if not one.places]
     return whole

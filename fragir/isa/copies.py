@@ -78,7 +78,11 @@ def _instruction(form: Form, rule: CopyRule, num: int, trans: bool) -> Instructi
     lowering: dict[str, Lowering] = dict.fromkeys(available, "native")
     element = form.types[0]
     m, n, _ = mnk(form.shape)
-    operands = _moved() if form.family == "movmatrix" else _copied(form.shape, num, trans, element)
+    operands = (
+        _movmatrix_operands()
+        if form.family == "movmatrix"
+        else _matrix_operands(form.shape, num, trans, element)
+    )
     return Instruction(
         mnemonic=mnemonic(form),
         family=form.family,
@@ -92,16 +96,16 @@ def _instruction(form: Form, rule: CopyRule, num: int, trans: bool) -> Instructi
     )
 
 
-def _moved() -> tuple[Operand, ...]:
+def _movmatrix_operands() -> tuple[Operand, ...]:
     """movmatrix: D's lanes hold the transposed A; both maps give A's (row, col)."""
     return (
         fragment("a", "b16", fragments.dense_a(8, 8, 2), (8, 8)),
-        fragment("d", "b16", fragments.moved(), (8, 8)),
+        fragment("d", "b16", fragments.movmatrix_layout(), (8, 8)),
     )
 
 
-def _copied(shape: str, num: int, trans: bool, element: str) -> tuple[Operand, ...]:
-    rows, cols = stored(shape)
+def _matrix_operands(shape: str, num: int, trans: bool, element: str) -> tuple[Operand, ...]:
+    rows, cols = stored_shape(shape)
     registers = fragments.matrix_copy(shape, num, trans)
     addresses = Operand(
         "addresses",
@@ -114,7 +118,7 @@ def _copied(shape: str, num: int, trans: bool, element: str) -> tuple[Operand, .
     return fragment("registers", element, registers, (rows, cols, num)), addresses
 
 
-def stored(shape: str) -> tuple[int, int]:
+def stored_shape(shape: str) -> tuple[int, int]:
     """Rows and columns of one matrix as it is stored: stmatrix m16n8 stores 8 rows of 16."""
     m, n, _ = mnk(shape)
     return (n, m) if shape == "m16n8" else (m, n)

@@ -62,7 +62,7 @@ def header(instruction: Instruction, target: str, a: str = "registers") -> str:
     includes = "".join(f"#include <{name}>\n" for name in sorted(needed | {"cstring"}) if name)
     name = namespace(instruction, a)
     parts = [_struct(instruction, operand) for operand in structs]
-    if _accumulates(instruction):
+    if _is_accumulating(instruction):
         parts.append("using FragmentC = FragmentD;\n")
     body = "\n".join([*parts, _function(instruction, a)])
     lowering = instruction.lowering[target]
@@ -75,7 +75,7 @@ def header(instruction: Instruction, target: str, a: str = "registers") -> str:
     )
 
 
-def _accumulates(instruction: Instruction) -> bool:
+def _is_accumulating(instruction: Instruction) -> bool:
     """Whether C is a fragment like D, so that D of one product can be C of the next."""
     c, d = instruction.operands.get("c"), instruction.operands.get("d")
     return c is not None and d is not None and (c.element, c.layout) == (d.element, d.layout)
@@ -84,7 +84,7 @@ def _accumulates(instruction: Instruction) -> bool:
 def _is_struct(instruction: Instruction, operand: Operand, a: str) -> bool:
     if operand.registers.cls in ("descriptor", "address", "scale"):
         return False
-    if operand.name == "c" and _accumulates(instruction):
+    if operand.name == "c" and _is_accumulating(instruction):
         return False
     return not (operand.name == "a" and a == "descriptor")
 
@@ -205,12 +205,12 @@ class _Assembly:
         code = "\n".join(f'        "{line}\\n"' for line in lines)
         clobber = '\n        : "memory"' if memory else ""
         return (
-            f"    asm volatile(\n{code}\n        : {_listed(self.outputs)}\n"
-            f"        : {_listed(self.inputs)}{clobber});\n"
+            f"    asm volatile(\n{code}\n        : {_parameter_list(self.outputs)}\n"
+            f"        : {_parameter_list(self.inputs)}{clobber});\n"
         )
 
 
-def _listed(operands: Sequence[str]) -> str:
+def _parameter_list(operands: Sequence[str]) -> str:
     return ",\n          ".join(operands)
 
 
@@ -245,7 +245,7 @@ def _warp(instruction: Instruction) -> str:
         parameters.append(f"unsigned {name}")
         template += [f"int {byte} = 0", f"int {thread} = 0"]
     lines = [f"{instruction.mnemonic} {', '.join(words)};"]
-    return _defined("execute", template, parameters, asm.statement(lines, False))
+    return _definition("execute", template, parameters, asm.statement(lines, False))
 
 
 def _warpgroup(instruction: Instruction, a: str) -> str:
@@ -284,7 +284,7 @@ def _warpgroup(instruction: Instruction, a: str) -> str:
         "}",
     ]
     comment = "// Asynchronous: wgmma.fence before, wgmma.commit_group and wait_group after it.\n"
-    return comment + _defined("execute", template, parameters, asm.statement(lines, True))
+    return comment + _definition("execute", template, parameters, asm.statement(lines, True))
 
 
 def _copy(instruction: Instruction) -> str:
@@ -310,9 +310,9 @@ def _copy(instruction: Instruction) -> str:
         element = instruction.types.a
         mnemonic = f"{mnemonic.removesuffix(element)}shared.{element}"
     lines = [f"{mnemonic} {', '.join(words)};"]
-    return _defined("execute", template, parameters, asm.statement(lines, True))
+    return _definition("execute", template, parameters, asm.statement(lines, True))
 
 
-def _defined(name: str, template: Sequence[str], parameters: Sequence[str], body: str) -> str:
+def _definition(name: str, template: Sequence[str], parameters: Sequence[str], body: str) -> str:
     head = f"template <{', '.join(template)}>\n" if template else ""
     return f"{head}__device__ inline void {name}({', '.join(parameters)}) {{\n{body}}}\n"

@@ -11,9 +11,16 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.isa import fragments, target_rows
-from fragir.isa.fragments import Steps, container, fragment, lowered, scale_blocks, scale_operands
+from fragir.isa.fragments import (
+    Steps,
+    container,
+    fragment,
+    lowering_of,
+    scale_blocks,
+    scale_operands,
+)
 from fragir.isa.model import (
     FLOAT8,
     FLOAT8_6_4,
@@ -49,7 +56,7 @@ class DenseRule(NamedTuple):
 
     def __repr__(self) -> str:
         shapes, kinds = ", ".join(self.shapes), len(self.types)
-        return shortened(
+        return short_text(
             f"<{shapes} of {kinds} types, PTX {self.version}, from {self.targets[0]} on>"
         )
 
@@ -71,7 +78,7 @@ _sm80, _sm89, _sm90 = (target_rows.at_least(t) for t in ("sm_80", "sm_89", "sm_9
 _sm70, _sm75 = target_rows.at_least("sm_70"), target_rows.at_least("sm_75")
 
 
-def _scaled(kind: str, blocks: int) -> frozenset[str]:
+def _scale_flags(kind: str, blocks: int) -> frozenset[str]:
     return frozenset((f"kind::{kind}", "block_scale", f"scale_vec::{blocks}X"))
 
 
@@ -118,11 +125,11 @@ RULES: tuple[DenseRule, ...] = (
     DenseRule(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", BLACKWELL, F8F6F4),
     DenseRule(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", BLACKWELL, F8F6F4),
     DenseRule(("m16n8k32",), narrow_pairs(("f16", "f32")), "8.7", BLACKWELL_CONSUMER, F8F6F4),
-    DenseRule(("m16n8k32",), MX_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf8f6f4", 1)),
-    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4", 2)),
-    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 2)),
-    DenseRule(("m16n8k64",), NVF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
-    DenseRule(("m16n8k64",), MXF4_TYPES, "9.1", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
+    DenseRule(("m16n8k32",), MX_TYPES, "8.7", BLACKWELL_CONSUMER, _scale_flags("mxf8f6f4", 1)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scale_flags("mxf4", 2)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scale_flags("mxf4nvf4", 2)),
+    DenseRule(("m16n8k64",), NVF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scale_flags("mxf4nvf4", 4)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "9.1", BLACKWELL_CONSUMER, _scale_flags("mxf4nvf4", 4)),
 )
 
 LAYOUTS = (("row", "col"), ("row", "row"), ("col", "row"), ("col", "col"))
@@ -178,7 +185,7 @@ def _instruction(form: Form, rule: DenseRule) -> Instruction:
     lowering: dict[str, Lowering] = (
         {}
         if rule.refused
-        else {target: lowered(rule.lowering, form, target) for target in available}
+        else {target: lowering_of(rule.lowering, form, target) for target in available}
     )
     d, a, b, c, *scale = form.types
     return Instruction(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from fragir.errors import FragirError
 from fragir.isa import model
 from fragir.isa.model import Instruction, Operand, Registers
-from fragir.isa.targets import ONLY_PTXAS_12, known, newest
+from fragir.isa.targets import ONLY_PTXAS_12, newest, require_target
 
 # The zero-swizzle K-major descriptor: 8 rows x 16 bytes is a core matrix of 128 bytes.
 _CORE = 128
@@ -37,7 +37,7 @@ def emit_module(
 
     `.version` is the lowest that all of them allow, unless given.
     """
-    known(target)
+    require_target(target)
     chosen = list(wanted)
     for instruction, _ in chosen:
         check(instruction, target)
@@ -109,11 +109,11 @@ def statement(instruction: Instruction, a: str = "registers") -> str:
             _vector(operands["d"]),
             "%a_shared" if a == "descriptor" else _vector(operands["a"]),
             "%b",
-            *_selected(instruction),
+            *_selector_words(instruction),
             *(_TAIL[what] for what in instruction.tail if what != skipped),
         ]
     else:
-        words = [*(_vector(operands[n]) for n in "dabc"), *_selected(instruction)]
+        words = [*(_vector(operands[n]) for n in "dabc"), *_selector_words(instruction)]
         words += ["%sfa0", "{0, 0}", "%sfb0", "{0, 0}"] if "sfa" in operands else []
     return f"{_opcode(instruction)} {', '.join(words)};"
 
@@ -126,7 +126,7 @@ def _opcode(instruction: Instruction) -> str:
     return f"{instruction.mnemonic.removesuffix(element)}shared.{element}"
 
 
-def _selected(instruction: Instruction) -> tuple[str, ...]:
+def _selector_words(instruction: Instruction) -> tuple[str, ...]:
     selectors = instruction.selectors
     return ("%e0", str(selectors[0])) if selectors else ()
 

@@ -176,7 +176,7 @@ def matrix_copy(shape: str, num: int, trans: bool) -> Layout:
 
 
 @cache
-def moved() -> Layout:
+def movmatrix_layout() -> Layout:
     """D of movmatrix in A's coordinates: half h of lane (g, t) is A's (2 t + h, g)."""
     return Layout((_axis("lane", (4, (2, 0)), (8, (0, 1))), _axis("element", (2, (1, 0)))))
 
@@ -272,7 +272,7 @@ _BY_TYPE: Mapping[str, Steps] = {
 }
 
 
-def lowered(steps: Steps, form: Form, target: str) -> Lowering:
+def lowering_of(steps: Steps, form: Form, target: str) -> Lowering:
     """What ptxas makes of a form on a target; `()` says that the type of A decides."""
     machine = number(target)
     for first, lowering in reversed(steps or _BY_TYPE.get(form.types[1], ())):

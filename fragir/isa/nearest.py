@@ -15,7 +15,9 @@ _SHOWN = 3
 _SHAPES = 6
 
 
-def unknown(rules: Rules, mnemonic: str, target: str | None = None) -> UnknownInstruction:
+def unknown_instruction(
+    rules: Rules, mnemonic: str, target: str | None = None
+) -> UnknownInstruction:
     """The error for a mnemonic that `rules` do not have; what is near, on `target` if given."""
     repaired, reason = _repair(rules, mnemonic)
     form = spelling.parse(repaired)
@@ -26,14 +28,14 @@ def unknown(rules: Rules, mnemonic: str, target: str | None = None) -> UnknownIn
         names = ", ".join(FAMILIES)
         close = get_close_matches(mnemonic, map(spelling.mnemonic, rules.forms()), _SHOWN, 0.5)
         return _error(mnemonic, f"it begins like none of {names}", tuple(close))
-    ranked = _ranked(rules, form, target)
+    ranked = _ranked_forms(rules, form, target)
     nearest = tuple(spelling.mnemonic(near) for near in ranked)
     return _error(mnemonic, reason or _difference(rules, form, ranked[0]), nearest)
 
 
 def missing(rules: Rules, found: Instruction, target: str) -> UnknownInstruction:
     """The error for an instruction that exists, but not on this target."""
-    ranked = _ranked(rules, found.form, target)
+    ranked = _ranked_forms(rules, found.form, target)
     error = _error(
         found.mnemonic,
         f"the target is wrong: {target} does not have it, but {', '.join(found.targets)}",
@@ -100,7 +102,7 @@ def _shapes_apart(one: str, other: str) -> float:
     return _COST["shape"] + apart / 3
 
 
-def _ranked(rules: Rules, form: Form, target: str | None) -> list[Form]:
+def _ranked_forms(rules: Rules, form: Form, target: str | None) -> list[Form]:
     """The nearest legal forms, the nearest first; on `target`, if given and it has any."""
     forms: Iterable[Form] = rules.forms()
     if not form.shape and not form.types:  # nothing but the family is known
@@ -126,7 +128,7 @@ def _difference(rules: Rules, form: Form, near: Form) -> str:
         return f"the family is wrong: {form.family} has nothing like it, {near.family} has"
     if form.shape != near.shape:
         shapes = sorted(
-            dict.fromkeys(f.shape for f in rules.forms() if _alike(f, form)) or [near.shape],
+            dict.fromkeys(f.shape for f in rules.forms() if _are_alike(f, form)) or [near.shape],
             key=lambda shape: _shapes_apart(form.shape, shape),
         )
         listed = ", ".join(shapes[:_SHAPES]) + (", ..." if len(shapes) > _SHAPES else "")
@@ -145,7 +147,7 @@ def _difference(rules: Rules, form: Form, near: Form) -> str:
     return f"a qualifier is wrong: it exists {' and '.join(parts)}"
 
 
-def _alike(one: Form, other: Form) -> bool:
+def _are_alike(one: Form, other: Form) -> bool:
     return (one.family, one.types, one.flags) == (other.family, other.types, other.flags)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import prod
 
-from fragir.isa.fragments import container, lowered, scale_blocks
+from fragir.isa.fragments import container, lowering_of, scale_blocks
 from fragir.isa.model import BITS, Form
 from fragir.isa.registry import current, per_table
 from fragir.isa.spelling import mnk
@@ -21,7 +21,7 @@ WARPGROUP = ("wgmma",)
 Families = tuple[str, ...]
 
 
-def held(form: Form) -> str:
+def held_type(form: Form) -> str:
     """The type of A, and whether it is packed."""
     return PACKED if container(form, form.types[1]) == 4 else form.types[1]
 
@@ -31,11 +31,11 @@ def _forms(families: Families, a: str = "") -> Iterator[Form]:
     element = "e2m1" if a == PACKED else a
     for family in families:
         for form in current().forms(family, element):
-            if form.layouts in ((), ("row", "col")) and (not a or held(form) == a):
+            if form.layouts in ((), ("row", "col")) and (not a or held_type(form) == a):
                 yield form
 
 
-def _scaled(form: Form) -> bool:
+def _is_scaled(form: Form) -> bool:
     return bool(scale_blocks(form))
 
 
@@ -48,7 +48,7 @@ def shapes(families: Families, a: str, scaled: bool) -> tuple[str, ...]:
     """
     table, one_product = current(), dict[str, bool]()
     for form in _forms(families, a):
-        if _scaled(form) == scaled and form.shape not in one_product:
+        if _is_scaled(form) == scaled and form.shape not in one_product:
             instruction = table.resolve(form)
             if instruction is not None and instruction.refused is None:
                 one_product[form.shape] = len(instruction.operand("a").shape) == 2
@@ -59,7 +59,9 @@ def shapes(families: Families, a: str, scaled: bool) -> tuple[str, ...]:
 @per_table
 def multiplied(families: Families, scaled: bool) -> tuple[str, ...]:
     """The types of A, with scales or without, as the table has them in order."""
-    return tuple(dict.fromkeys(held(form) for form in _forms(families) if _scaled(form) == scaled))
+    return tuple(
+        dict.fromkeys(held_type(form) for form in _forms(families) if _is_scaled(form) == scaled)
+    )
 
 
 def by_width(types: Iterable[str]) -> list[str]:
@@ -77,14 +79,14 @@ def _width(a: str) -> tuple[int, bool]:
 @per_table
 def accumulators(a: str) -> tuple[str, ...]:
     """The types that sum plain products of a type of A, the widest first; () without any."""
-    types = dict.fromkeys(form.types[0] for form in _forms(DENSE, a) if not _scaled(form))
+    types = dict.fromkeys(form.types[0] for form in _forms(DENSE, a) if not _is_scaled(form))
     return tuple(sorted(types, key=lambda d: -BITS[d]))
 
 
 @per_table
 def multiplies(a: str, b: str) -> bool:
     """Whether some instruction multiplies these two types, without scales."""
-    return any(form.types[2] == b and not _scaled(form) for form in _forms(DENSE, a))
+    return any(form.types[2] == b and not _is_scaled(form) for form in _forms(DENSE, a))
 
 
 @per_table
@@ -93,7 +95,7 @@ def blocks(a: str, scale: str) -> tuple[int, ...]:
     served = {
         mnk(form.shape)[2] // scale_blocks(form)
         for form in _forms(DENSE, a)
-        if _scaled(form) and form.types[4] == scale
+        if _is_scaled(form) and form.types[4] == scale
     }
     return tuple(sorted(served, reverse=True))
 
@@ -105,9 +107,9 @@ def wgmma_k(a: str) -> int:
 
 
 @per_table
-def emulated(a: str, target: str) -> bool:
+def is_emulated(a: str, target: str) -> bool:
     """Whether ptxas makes mma of elements of A of conversions and a product of wider ones."""
-    return any(lowered((), form, target) == "emulated" for form in _forms(DENSE, a))
+    return any(lowering_of((), form, target) == "emulated" for form in _forms(DENSE, a))
 
 
 def has_wgmma(a: str, target: str) -> bool:

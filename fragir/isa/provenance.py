@@ -50,7 +50,7 @@ def provenance(
     is one of the stored matrix, and the source the lane whose address names its row.
     """
     if instruction.family in ("ldmatrix", "stmatrix"):
-        return _copied(instruction, point)
+        return _copy_provenance(instruction, point)
     if "d" not in instruction.operands:
         raise FragirError(f"{instruction.mnemonic} computes no D")
     d = View.of(instruction, "d")
@@ -76,7 +76,7 @@ def provenance(
     return Provenance(point, places, tuple(sources))
 
 
-def _copied(instruction: Instruction, point: Point) -> Provenance:
+def _copy_provenance(instruction: Instruction, point: Point) -> Provenance:
     places = View.of(instruction, "registers").holders(point)
     row = (point[0], 0, *point[2:])
     addresses = View.of(instruction, "addresses").holders(row)

@@ -17,7 +17,7 @@ from fragir.isa.fragments import (
     Steps,
     container,
     fragment,
-    lowered,
+    lowering_of,
     scale_blocks,
     scale_operands,
     word,
@@ -183,5 +183,5 @@ def _operands(form: Form, rule: SparseRule) -> dict[str, Operand]:
 
 def _lowering(form: Form, target: str) -> Lowering:
     if form.family == "mma.sp" and form.types[1] in ("f16", "s8", "u8"):
-        return lowered(_SORTED_FIRST, form, target)
-    return lowered((), form, target)
+        return lowering_of(_SORTED_FIRST, form, target)
+    return lowering_of((), form, target)

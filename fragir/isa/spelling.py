@@ -102,12 +102,14 @@ def normal(form: Form) -> Form:
     return Form(form.family, form.shape, form.layouts, form.types, frozenset(flags))
 
 
-def _ordered(flags: frozenset[str], *prefixes: str) -> list[str]:
-    found = [f for prefix in prefixes for f in sorted(flags) if f == prefix or _is(f, prefix)]
+def _ordered_flags(flags: frozenset[str], *prefixes: str) -> list[str]:
+    found = [
+        f for prefix in prefixes for f in sorted(flags) if f == prefix or _is_prefixed(f, prefix)
+    ]
     return found
 
 
-def _is(flag: str, prefix: str) -> bool:
+def _is_prefixed(flag: str, prefix: str) -> bool:
     return prefix.endswith("::") and flag.startswith(prefix)
 
 
@@ -126,14 +128,14 @@ def _head(form: Form) -> tuple[str, ...]:
 def _qualifiers(form: Form) -> list[str]:
     flags = form.flags
     if form.family in _COPIES:
-        num = _ordered(flags, *_BEFORE_TYPES)
-        return [form.shape, *num, *_ordered(flags, "trans"), *form.types]
+        num = _ordered_flags(flags, *_BEFORE_TYPES)
+        return [form.shape, *num, *_ordered_flags(flags, "trans"), *form.types]
     if form.family.startswith("tcgen05"):
-        num = _ordered(flags, *_BEFORE_TYPES)
-        middle = _ordered(flags, "pack::", "unpack::", "min", "max", "abs", "NaN")
+        num = _ordered_flags(flags, *_BEFORE_TYPES)
+        middle = _ordered_flags(flags, "pack::", "unpack::", "min", "max", "abs", "NaN")
         return [form.shape, *num, *middle, *form.types]
-    before = _ordered(flags, "satfinite", "kind::", "block_scale", "scale_vec::")
-    after = _ordered(flags, "rz", "rm", "rp", "xor", "and", "popc")
+    before = _ordered_flags(flags, "satfinite", "kind::", "block_scale", "scale_vec::")
+    after = _ordered_flags(flags, "rz", "rm", "rp", "xor", "and", "popc")
     return [form.shape, *form.layouts, *before, *form.types, *after]
 
 
@@ -178,7 +180,7 @@ class FragmentName(NamedTuple):
     orders: tuple[str, ...] = ()
 
     @property
-    def by_warpgroups(self) -> bool:
+    def is_by_warpgroups(self) -> bool:
         """Whether it is a wgmma's: those have 64 rows."""
         return self.shape.startswith("m64")
 

@@ -143,9 +143,9 @@ class Table:
             if form is not None and spelling.complaint(mnemonic) is None:
                 found = self.resolve(form)
         if found is None:
-            from fragir.isa.nearest import unknown
+            from fragir.isa.nearest import unknown_instruction
 
-            raise unknown(self, mnemonic, target)
+            raise unknown_instruction(self, mnemonic, target)
         if target is not None and target not in found.targets:
             from fragir.isa.nearest import missing
 
@@ -156,9 +156,9 @@ class Table:
         """The instruction of a form; `UnknownInstruction` where there is none."""
         found = self.resolve(spelling.normal(form))
         if found is None:
-            from fragir.isa.nearest import unknown
+            from fragir.isa.nearest import unknown_instruction
 
-            raise unknown(self, spelling.mnemonic(spelling.normal(form)))
+            raise unknown_instruction(self, spelling.mnemonic(spelling.normal(form)))
         return found
 
     def resolve(self, form: Form) -> Instruction | None:

@@ -30,9 +30,9 @@ __all__ = [
     "TARGETS",
     "Target",
     "ask_packages",
-    "known",
     "newest",
     "number",
+    "require_target",
     "suffix",
     "supports",
     "version_key",
@@ -60,7 +60,7 @@ class _Versions(Mapping[str, str]):
 TARGETS: Mapping[str, str] = _Versions()
 
 
-def known(target: str) -> str:
+def require_target(target: str) -> str:
     """`target` itself; an error that lists the targets where it is none of them."""
     if isinstance(cast("object", target), str) and target not in TARGETS:
         ask_packages(target)

@@ -77,7 +77,7 @@ def box_copies(layout: Layout, bits: int, shape: tuple[int, int], parts: int = 1
     >>> box_copies(Layout.parse("row [8:^72 64:512] col [64:1]"), 16, (512, 64))
     BoxCopies(box=(256, 64), swizzle=128, places=((0, 0, 0), (256, 0, 32768)), exact=True)
     """
-    layout, size = _checked(layout, bits), bits // 8
+    layout, size = _require_box_layout(layout, bits), bits // 8
     extent = layout.size("row")
     heights = [h for h in range(min(extent, LARGEST_SIDE), 0, -1) if extent % h == 0]
     fallback: BoxCopies | None = None
@@ -116,7 +116,7 @@ def tensor_boxes(layout: Layout, bits: int) -> TensorBoxes:
     """The boxes that fill a matrix whose layout, in elements of so many bits, has the axes row and
     col. FragirError, with the reason, where none do.
     """
-    layout, size = _checked(layout, bits), bits // 8
+    layout, size = _require_box_layout(layout, bits), bits // 8
     rows = layout.size("row")
     for swizzle, cols in _widths(layout, size):
         rest = _panels(layout, (rows, cols), bits, swizzle)
@@ -129,7 +129,7 @@ def tensor_boxes(layout: Layout, bits: int) -> TensorBoxes:
     raise _no_box(layout)
 
 
-def _checked(layout: Layout, bits: int) -> Layout:
+def _require_box_layout(layout: Layout, bits: int) -> Layout:
     if bits % 8 or layout.names != ("row", "col") or layout.rank != 1 or layout.where:
         raise FragirError(f"{layout} is no matrix of whole bytes, row and col to elements")
     return layout.simplified()

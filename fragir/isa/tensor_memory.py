@@ -52,7 +52,7 @@ def _forms() -> Iterator[Form]:
                     yield Form("tcgen05.ld.red", shape, (), ("f32",), flags | extra)
 
 
-def _legal(form: Form, flags: frozenset[str], n: int) -> bool:
+def _is_legal(form: Form, flags: frozenset[str], n: int) -> bool:
     if form.family in _PACK:
         return form.types == ("b32",) and flags <= {_PACK[form.family]}
     if form.shape not in _REDUCED_SHAPES or n < 2:
@@ -70,7 +70,7 @@ def resolve(form: Form) -> Instruction | None:
     if form.shape not in SHAPES or form.layouts:
         return None
     for n in repetitions(form.shape):
-        if f"x{n}" in form.flags and _legal(form, form.flags - {f"x{n}"}, n):
+        if f"x{n}" in form.flags and _is_legal(form, form.flags - {f"x{n}"}, n):
             return _instruction(form, n)
     return None
 

@@ -81,11 +81,11 @@ def sharing(warps: int, steps: int) -> int:
     return gcd(warps, steps)
 
 
-def fitted(warps: tuple[int, int], steps: tuple[int, int]) -> tuple[int, int]:
+def fitted_warps(warps: tuple[int, int], steps: tuple[int, int]) -> tuple[int, int]:
     """The warps, along the rows and columns of so many instructions: as they are, or where those
     are no multiple as many in the way in which most of them share the work.
 
-    >>> fitted((4, 1), (4, 2)), fitted((4, 1), (1, 8)), fitted((2, 2), (1, 1))
+    >>> fitted_warps((4, 1), (4, 2)), fitted_warps((4, 1), (1, 8)), fitted_warps((2, 2), (1, 1))
     ((4, 1), (1, 4), (2, 2))
     """
     most = warps[0] * warps[1]

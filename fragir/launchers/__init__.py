@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fragir.errors import FragirError, one_of
+from fragir.errors import FragirError, check_one_of
 
 if TYPE_CHECKING:
     from fragir.compilation.kernel import Kernel
@@ -28,7 +28,7 @@ def launcher(kernel: Kernel, language: str) -> str:
     Programs in C and Python have the cubin in them, which takes a ptxas. FragirError where there is
     none.
     """
-    one_of(language, LANGUAGES, "the language of a launcher")
+    check_one_of(language, LANGUAGES, "the language of a launcher")
     if language == "mlir":
         from fragir.launchers.mlir_module import module
 

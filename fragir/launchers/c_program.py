@@ -299,7 +299,7 @@ class _Program:
 
     # --- the launch ---------------------------------------------------------------------------
 
-    def _declared(self) -> list[str]:
+    def _declared_parameters(self) -> list[str]:
         """The launch's own parameters: sizes, then arguments."""
         declared = [f"int {name}" for name in self.sizes.values()]
         for one in self.plan.arguments:
@@ -313,7 +313,7 @@ class _Program:
             "",
             "/* Starts the kernel; arrays lie on the device. Returns before it has ended. */",
             f"static CUresult {self.prefix}_launch(CUfunction function, CUstream stream"
-            + "".join(f",\n    {one}" for one in self._declared())
+            + "".join(f",\n    {one}" for one in self._declared_parameters())
             + ")",
             "{",
             "    CUlaunchConfig config;",
@@ -330,7 +330,7 @@ class _Program:
         lines += [f"        {one}," for one in given]
         lines.append("    };")
         for axis, count in zip("xyz", plan.grid, strict=True):
-            factors = (f"{_divided(self._number(f.size), f.divisor)}" for f in count.factors)
+            factors = (f"{_ceiling_text(self._number(f.size), f.divisor)}" for f in count.factors)
             lines.append(f"    long long {axis}_blocks = {' * '.join(factors)};")
         lines += ["    long long resident_blocks = 0;"] if plan.resident else []
         for name in self.sizes.values():
@@ -348,16 +348,16 @@ class _Program:
             )
         for array in plan.arrays:
             for size, (needed, divisor) in zip(array.shape, array.least, strict=False):
-                least = _divided(self._number(needed), divisor)
+                least = _ceiling_text(self._number(needed), divisor)
                 lines.append(
                     f"    if ({self._number(size)} < {least}) return CUDA_ERROR_INVALID_VALUE; "
                     f"/* {array.name} is too small */"
                 )
         lines.append("    if (x_blocks * y_blocks * z_blocks == 0) return CUDA_SUCCESS;")
-        lines += self._limited()
+        lines += self._grid_limits()
         for axis, blocks in zip("xyz", plan.cluster, strict=True):
             if blocks > 1:
-                whole = _divided(f"{axis}_blocks", blocks)
+                whole = _ceiling_text(f"{axis}_blocks", blocks)
                 lines.append(
                     f"    {axis}_blocks = {whole} * {blocks};"
                     if plan.whole_clusters
@@ -383,7 +383,7 @@ class _Program:
         lines.append("    return cuLaunchKernelEx(&config, function, parameters, 0);")
         return "\n".join([*lines, "}", ""])
 
-    def _limited(self) -> Iterator[str]:
+    def _grid_limits(self) -> Iterator[str]:
         """No more blocks than run at once, where the kernel asks for that."""
         for axis, count in zip("xyz", self.plan.grid, strict=True):
             if not count.resident:
@@ -497,7 +497,7 @@ def _read(scalar: ByValue, text: str) -> str:
     return f"({kind})strtoll({text}, 0, 0)"
 
 
-def _divided(size: str, divisor: int) -> str:
+def _ceiling_text(size: str, divisor: int) -> str:
     return size if divisor == 1 else f"(({size} + {divisor - 1}) / {divisor})"
 
 

@@ -47,7 +47,7 @@ def module(kernel: Kernel) -> str:
         function.attributes.clear()
         kernels: Mapping[str, Kernel] = kernel.kernels
     else:
-        function, kernels = _alone(kernel), {kernel.name: kernel}
+        function, kernels = _host_function(kernel), {kernel.name: kernel}
     function.arg_attrs = None
     for op in list(function.walk()):
         if isinstance(op, frag.LaunchOp):
@@ -58,19 +58,19 @@ def module(kernel: Kernel) -> str:
     Printer(stream, indent_num_spaces=2).print_op(function)
     body = "".join(f"  {line}\n" for line in stream.getvalue().splitlines())
     target = f'#nvvm.target<chip = "{kernel.target}">'
-    held = f"#gpu.object<{target}, assembly = {_quoted(kernel.ptx)}>"
+    held = f"#gpu.object<{target}, assembly = {_quote(kernel.ptx)}>"
     return (
         "module attributes {gpu.container_module} {\n"
         f"  gpu.binary @{binary} [{held}]\n{body}}}\n"
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     found = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
     return f'"{found}"'.replace("\t", "\\09")
 
 
-def _alone(kernel: Kernel) -> func.FuncOp:
+def _host_function(kernel: Kernel) -> func.FuncOp:
     """A function of the host that launches one kernel."""
     block = Block(arg_types=[argument.type for argument in kernel.signature])
     for value, argument in zip(block.args, kernel.signature, strict=True):
@@ -101,20 +101,20 @@ class _Launch:
                 raise FragirError(f"{argument.name} of {kernel.name} is no array and no number")
             if not argument.is_memory:
                 is_index = value.type == INDEX
-                given.append(self._put(arith.IndexCastOp(value, i32)) if is_index else value)
+                given.append(self._insert(arith.IndexCastOp(value, i32)) if is_index else value)
                 continue
             given += [self._address(value), *self._numbers(value, argument.dims, argument.strides)]
         grid = [self._blocks(count) for count in self._counts()]
         if kernel.whole_clusters:
             grid = [
-                self._times(self._divided(count, size), size)
+                self._times(self._divide(count, size), size)
                 for count, size in zip(grid, kernel.cluster, strict=True)
             ]
         cluster = [] if kernel.cluster == (1, 1, 1) else [*map(self._number, kernel.cluster)]
         block = [self._number(size) for size in kernel.block]
-        shared = self._put(arith.ConstantOp(IntegerAttr(kernel.shared, i32)))
+        shared = self._insert(arith.ConstantOp(IntegerAttr(kernel.shared, i32)))
         operands = [*grid, *block, *cluster, shared, *given]
-        launch = _unregistered(
+        launch = _generic_operation(
             "gpu.launch_func",
             operands,
             [0, *[1] * 6, *[int(bool(cluster))] * 3, 1, len(given), 0],
@@ -132,8 +132,8 @@ class _Launch:
                 hint="hand over memory that begins at its address",
             )
         at = memref.ExtractAlignedPointerAsIndexOp.create(operands=[memory], result_types=[INDEX])
-        number = self._put(arith.IndexCastOp(self._put(at), i64))
-        return self._put(
+        number = self._insert(arith.IndexCastOp(self._insert(at), i64))
+        return self._insert(
             llvm.IntToPtrOp.create(operands=[number], result_types=[llvm.LLVMPointerType()])
         )
 
@@ -147,9 +147,9 @@ class _Launch:
         found: list[SSAValue] = []
         for dim, size in enumerate(dims):
             if isinstance(size, str):
-                value = self._put(memref.DimOp(memory, self._number(dim)))
+                value = self._insert(memref.DimOp(memory, self._number(dim)))
                 self._sizes.setdefault(size, value)
-                found.append(self._put(arith.IndexCastOp(value, i32)))
+                found.append(self._insert(arith.IndexCastOp(value, i32)))
         if strides is None or not any(isinstance(stride, str) for stride in strides):
             return found
         type_ = memref_type(memory.type)
@@ -158,10 +158,10 @@ class _Launch:
             operands=[memory],
             result_types=[MemRefType(type_.element_type, []), *[INDEX] * (1 + 2 * rank)],
         )
-        self._put(told)
+        self._insert(told)
         for dim, stride in enumerate(strides):
             if isinstance(stride, str):
-                found.append(self._put(arith.IndexCastOp(told.results[2 + rank + dim], i32)))
+                found.append(self._insert(arith.IndexCastOp(told.results[2 + rank + dim], i32)))
         return found
 
     # --- the grid -----------------------------------------------------------------------------
@@ -181,21 +181,21 @@ class _Launch:
             if isinstance(size, int):
                 part = self._number(factor.evaluate({}))
             else:
-                part = self._divided(self._sizes[size], factor.divisor)
-            found = part if found is None else self._put(arith.MuliOp(found, part))
+                part = self._divide(self._sizes[size], factor.divisor)
+            found = part if found is None else self._insert(arith.MuliOp(found, part))
         assert found is not None
         return found
 
-    def _divided(self, value: SSAValue, by: int) -> SSAValue:
-        return value if by == 1 else self._put(arith.CeilDivUIOp(value, self._number(by)))
+    def _divide(self, value: SSAValue, by: int) -> SSAValue:
+        return value if by == 1 else self._insert(arith.CeilDivUIOp(value, self._number(by)))
 
     def _times(self, value: SSAValue, by: int) -> SSAValue:
-        return value if by == 1 else self._put(arith.MuliOp(value, self._number(by)))
+        return value if by == 1 else self._insert(arith.MuliOp(value, self._number(by)))
 
     def _number(self, number: int) -> SSAValue:
-        return self._put(arith.ConstantOp(IntegerAttr(number, INDEX)))
+        return self._insert(arith.ConstantOp(IntegerAttr(number, INDEX)))
 
-    def _put(self, op: Operation) -> SSAValue:
+    def _insert(self, op: Operation) -> SSAValue:
         Rewriter.insert_op(op, InsertPoint.before(self._op))
         return op.results[0]
 
@@ -206,16 +206,16 @@ def _allocate_there(function: func.FuncOp) -> None:
         if not isinstance(op, memref.AllocOp):
             continue
         sizes = list(op.dynamic_sizes)
-        made = _unregistered("gpu.alloc", sizes, [0, len(sizes), 0], [op.memref.type])
+        made = _generic_operation("gpu.alloc", sizes, [0, len(sizes), 0], [op.memref.type])
         made.results[0].name_hint = op.memref.name_hint
         Rewriter.replace_op(op, made)
         end = function.body.block.last_op
         assert end is not None
-        back = _unregistered("gpu.dealloc", [made.results[0]], None)
+        back = _generic_operation("gpu.dealloc", [made.results[0]], None)
         Rewriter.insert_op(back, InsertPoint.before(end))
 
 
-def _unregistered(
+def _generic_operation(
     name: str,
     operands: Sequence[SSAValue],
     segments: Sequence[int] | None,

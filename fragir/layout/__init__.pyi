@@ -17,7 +17,7 @@ from .composition import compose as compose
 from .composition import identity as identity
 from .conversion import Conversion as Conversion
 from .conversion import Slot as Slot
-from .conversion import plan as plan
+from .conversion import sources as sources
 from .distribution import blocked as blocked
 from .division import flat_divide as flat_divide
 from .division import logical_divide as logical_divide
@@ -47,6 +47,7 @@ from .modes import axis as axis
 from .parts import Part as Part
 from .parts import restrict as restrict
 from .parts import subtile as subtile
+from .planning.planner import plan as plan
 from .products import blocked_product as blocked_product
 from .products import complement as complement
 from .products import flat_product as flat_product

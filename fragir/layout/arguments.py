@@ -8,7 +8,7 @@ from itertools import zip_longest
 from math import prod
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fragir.errors import kind_of, whole_number
+from fragir.errors import kind_of, require_whole_number
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LARGEST_TABLE, LayoutError, Point
 
@@ -28,7 +28,9 @@ def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for value, kind in zip(args, kinds, strict=False):
                 if not isinstance(value, kind):
                     if kind is Layout and hasattr(value, "as_layout"):
-                        return cast("Any", checked)(*_made(args, kinds[: len(args)]), **kwargs)
+                        return cast("Any", checked)(
+                            *_as_layouts(args, kinds[: len(args)]), **kwargs
+                        )
                     article = "an" if kind.__name__[0] in "aeiou" else "a"
                     raise LayoutError(
                         f"{function.__name__.lstrip('_')} takes {article} {kind.__name__}, "
@@ -41,14 +43,14 @@ def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _made(args: Iterable[Any], kinds: tuple[type, ...]) -> Iterator[Any]:
+def _as_layouts(args: Iterable[Any], kinds: tuple[type, ...]) -> Iterator[Any]:
     """The arguments; those that are to be layouts, and can be, as layouts."""
     for value, kind in zip_longest(args, kinds):
         made = kind is Layout and hasattr(value, "as_layout")
         yield value.as_layout() if made else value
 
 
-def point(value: object, rank: int, what: str, least: int = 0) -> Point:
+def require_point(value: object, rank: int, what: str, least: int = 0) -> Point:
     """So many whole numbers, `least` or more; LayoutError otherwise."""
     try:
         numbers = tuple(cast("Iterable[Any]", value))
@@ -56,10 +58,10 @@ def point(value: object, rank: int, what: str, least: int = 0) -> Point:
         numbers = ()
     if len(numbers) != rank or isinstance(value, str | bytes):
         raise LayoutError(f"{what} {value!r} does not have {rank} dimensions.")
-    return tuple(whole_number(number, what, least) for number in numbers)
+    return tuple(require_whole_number(number, what, least) for number in numbers)
 
 
-def shape_of(value: object, what: str) -> Point:
+def require_shape(value: object, what: str) -> Point:
     """A tile's extents, one or more in each dimension; LayoutError otherwise."""
     try:
         numbers = tuple(cast("Iterable[Any]", value))
@@ -67,10 +69,10 @@ def shape_of(value: object, what: str) -> Point:
         numbers = ()
     if not numbers or isinstance(value, str | bytes):
         raise LayoutError(f"{what} is {kind_of(value)}, it must be a tuple of numbers.")
-    return point(numbers, len(numbers), what, 1)
+    return require_point(numbers, len(numbers), what, 1)
 
 
-def names(value: object, what: str) -> tuple[str, ...]:
+def require_names(value: object, what: str) -> tuple[str, ...]:
     """Names, one or more; LayoutError otherwise."""
     given = tuple(cast("Iterable[object]", value)) if isinstance(value, tuple | list) else ()
     texts = tuple(name for name in given if isinstance(name, str))
@@ -88,7 +90,7 @@ def check_table(layout: Layout) -> None:
         )
 
 
-def text_of(value: object, what: str) -> str:
+def require_text(value: object, what: str) -> str:
     """A text; LayoutError otherwise."""
     if not isinstance(value, str):
         raise LayoutError(f"{what} is a text, not {kind_of(value)}.")

@@ -22,7 +22,7 @@ from math import prod
 
 from fragir.layout.arguments import takes
 from fragir.layout.exclusive import pack, unpack
-from fragir.layout.fitting import fitted
+from fragir.layout.fitting import fit_kernel
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, Condition, LayoutError, Mode, Point
 
@@ -183,7 +183,7 @@ def check_sum(first: Layout, second: Layout) -> None:
     layout reaches must be none of the other's.
     """
     width = max(first.kernel.width, second.kernel.width)
-    reached = (_reached(layout, width) for layout in (first, second))
+    reached = (_reached_bits(layout, width) for layout in (first, second))
     met = next(reached) & next(reached)
     if met:
         place = (met & -met).bit_length() - 1
@@ -194,7 +194,7 @@ def check_sum(first: Layout, second: Layout) -> None:
         )
 
 
-def _reached(layout: Layout, width: int) -> int:
+def _reached_bits(layout: Layout, width: int) -> int:
     """The bits that are set in any point, packed."""
     kernel = layout.kernel
     masks = [bit.column for bit in kernel.bits] + [cluster.mask for cluster in kernel.clusters]
@@ -276,7 +276,7 @@ def _shifted_bits(layout: Layout, by: Point) -> Layout:
         point = unpack(packed, layout.rank, layout.kernel.width)
         return pack(tuple(x + step for x, step in zip(point, by, strict=True)), reach)
 
-    kernel = fitted(layout.kernel, moved, reach, layout.axes)
+    kernel = fit_kernel(layout.kernel, moved, reach, layout.axes)
     return Layout(kernel.canonical, layout.dims, kernel.point(kernel.start), layout.where)
 
 

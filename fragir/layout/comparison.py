@@ -52,7 +52,7 @@ def difference(first: object, second: object) -> Difference | None:
     too, and everything that can be a layout. Raises LayoutError beyond `LARGEST_TABLE` slots that
     would be looked at.
     """
-    a, b = _layout(first), _layout(second)
+    a, b = _require_layout(first), _require_layout(second)
     if a.dims != b.dims:
         return Difference(f"the dimensions are ({', '.join(a.dims)}) and ({', '.join(b.dims)})")
     sizes = [{n: size for n, size in one.sizes.items() if size > 1} for one in (a, b)]
@@ -67,13 +67,13 @@ def difference(first: object, second: object) -> Difference | None:
         raise LayoutError(f"At most {LARGEST_TABLE} slots are looked at one by one.")
     for slot in product(*map(range, sizes[0].values())):
         at = dict(zip(sizes[0], slot, strict=True))
-        held, other = _held(a, at), _held(b, at)
+        held, other = _held_point(a, at), _held_point(b, at)
         if held != other:
             return Difference(_reason(a, b, at), at, held, other)
     return None
 
 
-def _layout(value: object) -> AnyLayout:
+def _require_layout(value: object) -> AnyLayout:
     if isinstance(value, Layout | LayoutChain):
         return value
     made = getattr(value, "as_layout", None)
@@ -83,24 +83,24 @@ def _layout(value: object) -> AnyLayout:
     return found
 
 
-def _held(layout: AnyLayout, at: Mapping[str, int]) -> Point | None:
+def _held_point(layout: AnyLayout, at: Mapping[str, int]) -> Point | None:
     return layout(**{name: at.get(name, 0) for name in layout.names})
 
 
 def _reason(a: AnyLayout, b: AnyLayout, at: Mapping[str, int]) -> str:
     """The single digit that differs, if one alone does."""
     start = dict.fromkeys(at, 0)
-    origins = _held(a, start), _held(b, start)
+    origins = _held_point(a, start), _held_point(b, start)
     if origins[0] != origins[1]:
         return f"they begin at {_point(origins[0])} and at {_point(origins[1])}"
-    held = _held(a, at), _held(b, at)
+    held = _held_point(a, at), _held_point(b, at)
     if None in held:
         return "a condition holds in one of them only"
     for name, x in at.items():
         if not x:
             continue
         alone = {**start, name: x}
-        points = _held(a, alone), _held(b, alone)
+        points = _held_point(a, alone), _held_point(b, alone)
         if points[0] != points[1]:
             steps = [_step(point, origin) for point, origin in zip(points, origins, strict=True)]
             return f"{name} {x} alone moves by {steps[0]} and by {steps[1]}"

@@ -34,9 +34,9 @@ from typing import Any, Protocol, cast
 
 from fragir.errors import kind_of
 from fragir.layout.arguments import takes
-from fragir.layout.fitting import composed
+from fragir.layout.fitting import compose_kernels
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesce_modes
 from fragir.layout.synthesis import from_function
 
 # Above so many slots a composition that is no sum of digits is refused without trying every slot.
@@ -121,7 +121,7 @@ def _function(outer: Layout, inner: Layout) -> Callable[[Point], Point]:
 
 def _by_bits(outer: Layout, inner: Layout) -> Layout:
     order = [inner.dims.index(name) for name in outer.names]
-    kernel = composed(outer.kernel, inner.kernel, order, inner.axes)
+    kernel = compose_kernels(outer.kernel, inner.kernel, order, inner.axes)
     return Layout(kernel.canonical, outer.dims, kernel.point(kernel.start), inner.where)
 
 
@@ -131,7 +131,7 @@ def _by_digits(outer: Layout, inner: Layout) -> Layout:
     axes: list[Axis] = []
     for axis in inner.axes:
         modes: list[Mode] = []
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             pieces = radix.split(mode)
             if pieces is None:
                 raise LayoutError(
@@ -180,7 +180,7 @@ class Radix:
         self.layout = layout
         self.order = tuple(order)
         self.rank = layout.rank
-        self.groups = [coalesced(layout.axis(name).modes) for name in self.order]
+        self.groups = [coalesce_modes(layout.axis(name).modes) for name in self.order]
         self.sizes = [mode.size for group in self.groups for mode in group]
         self.strides = [mode.stride for group in self.groups for mode in group]
 
@@ -236,12 +236,12 @@ class Radix:
 def _check_predicate(outer: Layout, inner: Layout) -> None:
     if not outer.where:
         return
-    refused = next((c for c in outer.where if not _always(c.axis, outer, inner)), None)
+    refused = next((c for c in outer.where if not _is_always_inside(c.axis, outer, inner)), None)
     if refused is not None:
         raise LayoutError(f"The outer layout's condition {refused} does not hold everywhere.")
 
 
-def _always(name: str, outer: Layout, inner: Layout) -> bool:
+def _is_always_inside(name: str, outer: Layout, inner: Layout) -> bool:
     dim = inner.dims.index(name)
     conditions = [c for c in outer.where if c.axis == name]
     return all(condition(point[dim]) for point in inner.holders for condition in conditions)

@@ -1,7 +1,7 @@
 """What it takes to get from one register layout to another.
 
 Both layouts have the axes element, lane and perhaps warp, and hold the same tile. (A lane axis of
-64 or more counts the threads of several warps, as the fragments of wgmma do.) `plan` compares
+64 or more counts the threads of several warps, as the fragments of wgmma do.) `sources` compares
 them and says how far data must travel: nowhere, to another register of the same lane, to another
 lane of the warp, or to another warp; and for each destination slot where its element is read from.
 
@@ -11,13 +11,13 @@ next `mma.m16n8k16`:
 >>> from fragir.layout.layout import Layout
 >>> c = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]")
 >>> a = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]")
->>> plan(c, a).kind
+>>> sources(c, a).kind
 'identity'
 >>> swapped = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(0,8) 2:(8,0)]")
->>> plan(c, swapped).kind, plan(c, swapped).permutation
+>>> sources(c, swapped).kind, sources(c, swapped).permutation
 ('registers', (0, 1, 4, 5, 2, 3, 6, 7))
 >>> by_rows = Layout.parse("lane [2:(0,8) 16:(1,0)] element [8:(0,1)]")
->>> moved = plan(c, by_rows)
+>>> moved = sources(c, by_rows)
 >>> moved.kind, moved.source(lane=1, element=3)       # (0, 11) is with lane 1, element 5
 ('warp', Slot(warp=0, lane=1, element=5))
 """
@@ -35,7 +35,7 @@ from fragir.layout.composition import compose
 from fragir.layout.display import Drawn
 from fragir.layout.inversion import inverse
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesce_modes
 from fragir.layout.slots import check_slots, held_steps, sum_of
 
 # -- lane points -----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Conversion(Drawn):
         wanted = points_of(self.dst, width)
         if self.permutation is not None:
             return _renamed_sources(wanted, self.permutation)
-        held = _turned(points_of(self.src, width), _order(self.src, self.dst))
+        held = _turned_lanes(points_of(self.src, width), _order(self.src, self.dst))
         return _nearest_sources(held, wanted)
 
     def source(self, *, element: int, lane: int = 0, warp: int = 0) -> Slot | None:
@@ -178,7 +178,7 @@ class Conversion(Drawn):
 
 @takes(Layout, Layout)
 @lru_cache(maxsize=256)
-def plan(src: Layout, dst: Layout) -> Conversion:
+def sources(src: Layout, dst: Layout) -> Conversion:
     """The conversion between two register layouts of one tile.
 
     Where the source holds an element several times, a copy in the same slot is preferred, then one
@@ -208,12 +208,12 @@ def plan(src: Layout, dst: Layout) -> Conversion:
     mapping = None if permutation is not None or dst.where else _mapping(src, dst)
     if mapping is not None and mapping.exclusive:
         mapping = None  # a flip of the own lane is not told from another lane by its digits
-    if mapping is not None and not _keeps(mapping, "warp"):
+    if mapping is not None and not _is_kept(mapping, "warp"):
         return Conversion(src, dst, "block", None)
-    if mapping is not None and not _keeps(mapping, "lane"):
+    if mapping is not None and not _is_kept(mapping, "lane"):
         return Conversion(src, dst, "warp", None)
     if permutation is None:
-        held, wanted = _turned(points_of(src, width), order), points_of(dst, width)
+        held, wanted = _turned_lanes(points_of(src, width), order), points_of(dst, width)
         permutation = _renaming(held, wanted)
         if permutation is None:
             return Conversion(src, dst, _reach(held, wanted), None)
@@ -240,7 +240,7 @@ def _by_warps(layout: Layout, width: int) -> Layout:
     return reordered(layout, AXES)
 
 
-def _keeps(mapping: Layout, name: str) -> bool:
+def _is_kept(mapping: Layout, name: str) -> bool:
     """Whether every destination slot reads from its own warp, or its own lane."""
     dim = mapping.dims.index(name)
     for axis in mapping.axes:
@@ -335,7 +335,7 @@ def _axis(layout: Layout, name: str) -> Axis:
 
 
 def _threads_axis(layout: Layout) -> tuple[Mode, ...]:
-    return coalesced((*_axis(layout, "lane").modes, *_axis(layout, "warp").modes))
+    return coalesce_modes((*_axis(layout, "lane").modes, *_axis(layout, "warp").modes))
 
 
 def _size(layout: Layout, name: str) -> int:
@@ -346,7 +346,7 @@ def _threads(layout: Layout) -> int:
     return _size(layout, "warp") * _size(layout, "lane")
 
 
-def _turned(lanes: Lanes, order: list[int]) -> Lanes:
+def _turned_lanes(lanes: Lanes, order: list[int]) -> Lanes:
     """What lanes hold, the points' dimensions in the destination's order."""
     if order == sorted(order):
         return lanes

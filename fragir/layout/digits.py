@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fragir.layout.layout import Layout
-from fragir.layout.modes import LayoutError, Mode, coalesced
+from fragir.layout.modes import LayoutError, Mode, coalesce_modes
 
 
 class Digit(NamedTuple):
@@ -32,7 +32,7 @@ def digits_of(layout: Layout, what: str) -> list[Digit]:
     digits: list[Digit] = []
     for axis in layout.axes:
         place = 1
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             moved = [dim for dim, stride in enumerate(mode.stride) if stride]
             if len(moved) > 1:
                 names = " and ".join(layout.dims[dim] for dim in moved)

@@ -46,8 +46,8 @@ from math import gcd, prod
 from operator import gt
 from typing import cast
 
-from fragir.errors import kind_of, whole_number
-from fragir.layout.arguments import names, point, shape_of
+from fragir.errors import kind_of, require_whole_number
+from fragir.layout.arguments import require_names, require_point, require_shape
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Mode, Point
 
@@ -176,14 +176,14 @@ def blocked(
 
     Raises LayoutError where the shape is no multiple of what is handed out along a dimension.
     """
-    shape = shape_of(shape, "The shape")
+    shape = require_shape(shape, "The shape")
     if not isinstance(cast("object", shares), Mapping):
         raise LayoutError(f"blocked takes shares by axis, not {kind_of(shares)}.")
     rank = len(shape)
-    order = range(rank - 1, -1, -1) if order is None else point(order, rank, "The order")
+    order = range(rank - 1, -1, -1) if order is None else require_point(order, rank, "The order")
     if sorted(order) != list(range(rank)):
         raise LayoutError(f"{tuple(order)} is no order of {rank} dimensions.")
-    axes = names(tuple(shares), "the axes") if shares else ()
+    axes = require_names(tuple(shares), "the axes") if shares else ()
     checked = {axis: _share(axis, shares[axis], rank) for axis in axes}
     return handed_out(shape, checked, order)
 
@@ -191,8 +191,8 @@ def blocked(
 def _share(axis: str, share: object, rank: int) -> int | Point:
     what = f"The share of {axis}"
     if isinstance(share, tuple | list):
-        return point(cast("object", share), rank, what, 1)
-    return whole_number(share, what, 1)
+        return require_point(cast("object", share), rank, what, 1)
+    return require_whole_number(share, what, 1)
 
 
 @lru_cache(maxsize=1024)

@@ -30,12 +30,12 @@ from fragir.layout.arguments import takes
 from fragir.layout.combine import concatenated, cut
 from fragir.layout.digits import unit
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, coalesce_modes
 
 Tiler = int | Layout
 
 
-def _composed(outer: Layout, inner: Layout) -> Layout:
+def _composition(outer: Layout, inner: Layout) -> Layout:
     from fragir.layout.composition import compose  # a quotient does without
 
     return compose(outer, inner)
@@ -54,7 +54,7 @@ def logical_divide(layout: Layout, **tilers: Tiler) -> Layout:
     """
     parts = _cut_axes(layout, tilers)
     axes = [Axis(axis.name, sum(parts[axis.name], ())) for axis in layout.axes]
-    return _composed(layout, Layout(tuple(axes), layout.names))
+    return _composition(layout, Layout(tuple(axes), layout.names))
 
 
 @takes(Layout)
@@ -71,7 +71,7 @@ def zipped_divide(
         Axis(rest, tuple(mode for name in tilers for mode in parts[name][1])),
         *(Axis(name, parts[name][0]) for name in layout.names if name not in tilers),
     ]
-    return _composed(layout, Layout(tuple(inner), layout.names))
+    return _composition(layout, Layout(tuple(inner), layout.names))
 
 
 @takes(Layout)
@@ -89,7 +89,7 @@ def tiled_divide(layout: Layout, *, tile: str = "tile", **tilers: Tiler) -> Layo
         Axis(tile, tuple(mode for name in tilers for mode in parts[name][0])),
         *(Axis(name, parts[name][name in tilers]) for name in layout.names),
     ]
-    return _composed(layout, Layout(tuple(inner), layout.names))
+    return _composition(layout, Layout(tuple(inner), layout.names))
 
 
 @takes(Layout)
@@ -107,7 +107,7 @@ def flat_divide(layout: Layout, *, suffix: str = "_tile", **tilers: Tiler) -> La
         *(Axis(name + suffix, parts[name][0]) for name in tilers),
         *(Axis(name, parts[name][name in tilers]) for name in layout.names),
     ]
-    return _composed(layout, Layout(tuple(inner), layout.names))
+    return _composition(layout, Layout(tuple(inner), layout.names))
 
 
 def _cut_axes(
@@ -168,11 +168,11 @@ def _quotient(layout: Layout, fragment: Layout) -> Layout:
     """What the digits of the layout are after those of the fragment."""
     axes: list[Axis] = []
     for axis in layout.axes:
-        modes = coalesced(axis.modes)
+        modes = coalesce_modes(axis.modes)
         if axis.name in fragment.names:
-            wanted = coalesced(fragment.axis(axis.name).modes)
+            wanted = coalesce_modes(fragment.axis(axis.name).modes)
             below, above = cut(modes, fragment.size(axis.name), axis.name)
-            if coalesced(below) != wanted:
+            if coalesce_modes(below) != wanted:
                 raise LayoutError(
                     f"{axis} does not begin with the fragment's {Axis(axis.name, wanted)}."
                 )

@@ -33,7 +33,7 @@ from fragir.layout.modes import (
     Mode,
     Point,
     XorMode,
-    coalesced,
+    coalesce_modes,
 )
 
 
@@ -202,7 +202,7 @@ class LayoutKernel:
                     clusters = with_digit(clusters, Forced(bit.axis, bit.place, 2, stride))
             digits[bit.axis].append((bit.place, mode))
         return tuple(
-            Axis(name, coalesced(mode for _, mode in sorted(found, key=lambda pair: pair[0])))
+            Axis(name, coalesce_modes(mode for _, mode in sorted(found, key=lambda pair: pair[0])))
             for name, found in digits.items()
         )
 
@@ -215,7 +215,7 @@ def kernel_of(axes: tuple[Axis, ...], origin: Point) -> LayoutKernel:
     chain = list[Bit | Forced]()
     for axis in axes:
         place = 1
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             size, step = mode.size, pack(mode.step, width)
             while not size & 1:
                 if mode.xor or not step:

@@ -48,7 +48,7 @@ class Subspace:
         return len(self._rows)
 
     def __contains__(self, vector: int) -> bool:
-        return not self._reduced(vector, 0)[0]
+        return not self._reduce(vector, 0)[0]
 
     def __iter__(self) -> Iterator[int]:
         """A basis of the space."""
@@ -75,7 +75,7 @@ class Subspace:
 
     def solve(self, vector: int) -> int | None:
         """The combination that makes the vector; None if it lies outside."""
-        vector, combination = self._reduced(vector, 0)
+        vector, combination = self._reduce(vector, 0)
         return None if vector else combination
 
     def rest(self, vector: int) -> int:
@@ -85,7 +85,7 @@ class Subspace:
                 vector ^= self._rows[top][0]
         return vector
 
-    def _reduced(self, vector: int, combination: int) -> tuple[int, int]:
+    def _reduce(self, vector: int, combination: int) -> tuple[int, int]:
         rows = self._rows
         while vector:
             row = rows.get(vector.bit_length())
@@ -130,7 +130,7 @@ def kernel(columns: Sequence[int]) -> list[int]:
     return found
 
 
-def inverted(columns: Sequence[int]) -> list[int] | None:
+def inverse_columns(columns: Sequence[int]) -> list[int] | None:
     """The columns of the inverse matrix; None where there is none."""
     span = Subspace(columns)
     found = [span.solve(1 << index) for index in range(len(columns))]

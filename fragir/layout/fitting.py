@@ -21,7 +21,7 @@ LARGEST_GRID = 1 << 16
 """Points of the composition that are looked at one by one."""
 
 
-def composed(
+def compose_kernels(
     outer: LayoutKernel, inner: LayoutKernel, order: Sequence[int], axes: Sequence[Axis]
 ) -> LayoutKernel:
     """The kernel of x -> outer(inner(x)); `inner` must stay inside of the axes of `outer`.
@@ -44,7 +44,7 @@ def composed(
     return LayoutKernel(inner.names, outer.rank, outer.width, values[0], bits + linear, forced)
 
 
-def fitted(
+def fit_kernel(
     kernel: LayoutKernel, function: Callable[[int], int], width: int, axes: Sequence[Axis]
 ) -> LayoutKernel:
     """The kernel of x -> function(layout(x)), which is asked for every point.
@@ -70,7 +70,7 @@ def swizzled_kernel(
         raise LayoutError(f"A swizzle permutes numbers; this layout has {inner.rank} dimensions.")
     outer = swizzle_kernel(swizzle, inner.width, "index")
     try:
-        return composed(outer, inner, (0,), axes)
+        return compose_kernels(outer, inner, (0,), axes)
     except LayoutError as error:
         error.hint = "a SharedLayout keeps layout and swizzle apart"
         raise

@@ -43,8 +43,8 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from fragir.errors import whole_number
-from fragir.layout.arguments import names as names_of
+from fragir.errors import require_whole_number
+from fragir.layout.arguments import require_names as names_of
 from fragir.layout.arguments import takes
 from fragir.layout.formula_reader import FormulaStatements, place_of, read
 from fragir.layout.layout import Layout
@@ -74,9 +74,9 @@ def from_formula(
     """
     if len(text) > MOST_TEXT:
         raise LayoutError(f"A formula of {len(text)} characters; at most {MOST_TEXT} are read.")
-    lanes = whole_number(lanes, "lanes", 1)
+    lanes = require_whole_number(lanes, "lanes", 1)
     if elements is not None:
-        elements = whole_number(elements, "elements", 1)
+        elements = require_whole_number(elements, "elements", 1)
     if dims is not None:
         dims = names_of(dims, "the dimensions")
     try:

@@ -44,13 +44,21 @@ from fragir.layout.digits import Digit, along, digits_of, unit
 from fragir.layout.exclusive import Bit
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, binary_digits, coalesced
+from fragir.layout.modes import (
+    Axis,
+    LayoutError,
+    Mode,
+    Point,
+    XorMode,
+    binary_digits,
+    coalesce_modes,
+)
 
 
 @takes(Layout)
 def inverse(layout: Layout) -> Layout:
     """The two-sided inverse of a bijection. Raises LayoutError naming the mode in the way."""
-    _refuse_replication(layout, "No inverse")
+    _check_no_replication(layout, "No inverse")
     if layout.exclusive and not layout.kernel.is_injective:
         raise LayoutError(f"No inverse: {_dependent(layout)} holds what others hold too.")
     return right_inverse(layout)
@@ -62,7 +70,7 @@ def right_inverse(layout: Layout) -> Layout:
 
     Raises LayoutError naming the mode before which a gap is left or that overlaps another.
     """
-    _refuse_offset(layout)
+    _check_no_offset(layout)
     if layout.exclusive:
         return _by_bits(layout, gaps=False)
     return _build(layout, digits_of(layout, "No right inverse"), gaps=False)
@@ -76,8 +84,8 @@ def left_inverse(layout: Layout) -> Layout:
     before its end. Raises LayoutError naming the mode that is replicated, overlaps another, or has
     a stride that the finer modes do not divide.
     """
-    _refuse_offset(layout)
-    _refuse_replication(layout, "No left inverse")
+    _check_no_offset(layout)
+    _check_no_replication(layout, "No left inverse")
     if layout.exclusive:
         if not layout.kernel.is_injective:
             raise LayoutError(f"No left inverse: {_dependent(layout)} holds what others hold too.")
@@ -144,7 +152,9 @@ def _by_bits(layout: Layout, gaps: bool) -> Layout:
             pieces[dim].append((number, _reader(bits, names, what)))
             used += [bit for bit in bits if bit.place & (bit.place - 1)]
     if len(set(used)) < len(used):
-        raise LayoutError(f"{what}: {_odd(used[-1])} is an exclusive or of bits of the point.")
+        raise LayoutError(
+            f"{what}: {_odd_bit_text(used[-1])} is an exclusive or of bits of the point."
+        )
     for digit in kernel.forced:
         stride = kernel.point(digit.stride)
         moved = [dim for dim, step in enumerate(stride) if step]
@@ -171,11 +181,11 @@ def _reader(bits: Sequence[Bit], names: tuple[str, ...], what: str) -> Mode:
     if not odd:
         return XorMode(2, tuple(slot.values()))
     if len(bits) > 1:
-        raise LayoutError(f"{what}: {_odd(odd[0])} changes together with other bits.")
+        raise LayoutError(f"{what}: {_odd_bit_text(odd[0])} changes together with other bits.")
     return Mode(2, tuple(slot.values()))
 
 
-def _odd(bit: Bit) -> str:
+def _odd_bit_text(bit: Bit) -> str:
     return f"bit {bit.place} of axis {bit.axis}, above a digit that is no power of two,"
 
 
@@ -210,12 +220,12 @@ def _dependent(layout: Layout) -> str:
     return str(layout.kernel.forced[-1])
 
 
-def _refuse_offset(layout: Layout) -> None:
+def _check_no_offset(layout: Layout) -> None:
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate has no inverse layout: {layout}.")
 
 
-def _refuse_replication(layout: Layout, what: str) -> None:
+def _check_no_replication(layout: Layout, what: str) -> None:
     for axis in layout.axes:
         for mode in axis.modes:
             if mode.size > 1 and not any(mode.step):
@@ -229,7 +239,7 @@ def partial_right_inverse(layout: Layout) -> Layout:
     Along each dimension the box goes as far as single digits reach point by point from zero (CuTe's
     right_inverse, which ends where a gap begins). Raises LayoutError for an offset or predicate.
     """
-    _refuse(layout)
+    _check_no_offset(layout)
     if layout.kernel.is_linear:
         return _partial_by_bits(layout)
     names = layout.names
@@ -243,7 +253,7 @@ def partial_right_inverse(layout: Layout) -> Layout:
             if stride == covered:
                 modes.append(Mode(size, unit(names.index(axis), len(names), place)))
                 covered *= size
-        axes.append(Axis(name, coalesced(modes)))
+        axes.append(Axis(name, coalesce_modes(modes)))
     return Layout(tuple(axes), names)
 
 
@@ -252,7 +262,7 @@ def _digits(layout: Layout, dim: int) -> list[tuple[int, int, str, int]]:
     found: list[tuple[int, int, str, int]] = []
     for axis in layout.axes:
         place = 1
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             if not mode.xor and mode.stride[dim] and sum(map(bool, mode.stride)) == 1:
                 found.append((mode.stride[dim], mode.size, axis.name, place))
             place *= mode.size
@@ -291,22 +301,22 @@ def partial_left_inverse(layout: Layout) -> Layout:
     LayoutError for an offset or predicate, and where the rest has no left inverse (modes that
     overlap, or strides that finer ones do not divide).
     """
-    _refuse(layout)
+    _check_no_offset(layout)
     seen = Subspace() if layout.kernel.is_linear else None
     axes: list[Axis] = []
     for axis in reversed(layout.axes):  # the last one's coordinates are the least of a slot's
         modes: list[Mode] = []
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             pieces = list(binary_digits(mode)) if seen is not None else [mode]
             for piece in pieces:
-                packed = _packed(piece.step, layout.kernel.width)
+                packed = _pack_point(piece.step, layout.kernel.width)
                 fresh = seen.add(packed) if seen is not None else bool(packed)
                 modes.append(piece if fresh else Mode(piece.size, (0,) * layout.rank))
         axes.insert(0, Axis(axis.name, tuple(modes)))
     return _with_gaps(left_inverse(_without_copies(axes, layout.dims)), axes, layout.names)
 
 
-def _packed(point: Point, width: int) -> int:
+def _pack_point(point: Point, width: int) -> int:
     packed = 0
     for x in point:
         packed = packed << width | x
@@ -337,8 +347,8 @@ def max_common_layout(first: Layout, second: Layout) -> Layout:
 
     Both go from the same axes to one dimension. The result goes from `index` to the axes.
     """
-    _refuse(first)
-    _refuse(second)
+    _check_no_offset(first)
+    _check_no_offset(second)
     if first.rank != 1 or second.rank != 1:
         raise LayoutError("Vectors are looked for in layouts of one dimension, places in memory.")
     if set(first.names) != set(second.names):
@@ -355,7 +365,7 @@ def max_common_layout(first: Layout, second: Layout) -> Layout:
             covered *= part
         if part < mode.size:
             break
-    return Layout((Axis("index", coalesced(kept)),), back.dims)
+    return Layout((Axis("index", coalesce_modes(kept)),), back.dims)
 
 
 def _agreeing(layout: Layout, mode: Mode, names: tuple[str, ...], covered: int) -> int:
@@ -381,8 +391,3 @@ def _divisors(size: int) -> list[int]:
 def max_common_vector(first: Layout, second: Layout) -> int:
     """How many elements, from the first on, both layouts hold side by side in the same order."""
     return max_common_layout(first, second).size("index")
-
-
-def _refuse(layout: Layout) -> None:
-    if layout.offset or layout.where:
-        raise LayoutError(f"A layout with an offset or predicate has no inverse layout: {layout}.")

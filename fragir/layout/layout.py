@@ -120,7 +120,7 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from fragir.errors import whole_number
+from fragir.errors import require_whole_number
 from fragir.layout.display import Drawn
 from fragir.layout.modes import (
     DEFAULT_DIMS,
@@ -129,18 +129,18 @@ from fragir.layout.modes import (
     LayoutError,
     Point,
     check_parts,
-    coalesced,
+    coalesce_modes,
     default_dims,
-    needed,
+    needed_conditions,
 )
 from fragir.layout.slots import (
     Nested,
-    all_hold,
     copies,
     covers_box,
+    do_all_hold,
     each_slot,
-    flipped,
-    nested,
+    flipped_point,
+    nested_points,
     slot_array,
     without_flips,
 )
@@ -235,9 +235,9 @@ class Layout(Drawn):
         for name, value in coordinates.items():
             self.axis(name)
             if type(value) is not int:  # numpy's, which have no bits
-                coordinates[name] = whole_number(value, name)
+                coordinates[name] = require_whole_number(value, name)
         if self.exclusive:
-            return flipped(self._sums(**coordinates), self.axes, coordinates)
+            return flipped_point(self._sums(**coordinates), self.axes, coordinates)
         point = list(self.origin)
         for axis in self.axes:
             rest = coordinate = coordinates.get(axis.name, -1)
@@ -277,7 +277,7 @@ class Layout(Drawn):
         >>> Layout.parse("lane [2:(1,0)] element [2:(0,1)]").table()
         [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
         """
-        return nested((point for _, point in self.slots()), tuple(self.sizes.values()))
+        return nested_points((point for _, point in self.slots()), tuple(self.sizes.values()))
 
     def array(self) -> NDArray[np.int64]:
         """The table as an array of shape (sizes of the axes..., rank); -1 where nothing is held."""
@@ -305,13 +305,13 @@ class Layout(Drawn):
         offset (its least coordinates, under exclusive or) and its `shape`.
         """
         if self.exclusive:
-            return all_hold(self.axes, self.where) and self.kernel.covers(shape)
+            return do_all_hold(self.axes, self.where) and self.kernel.covers(shape)
         start = self.origin if shape is None else (0,) * self.rank
         end = self.shape if shape is None else shape
         extents = [e - s for s, e in zip(start, end, strict=True)]
         if prod(self.sizes.values()) != prod(extents) or self.origin != start:
             return False
-        return all_hold(self.axes, self.where) and covers_box(self.axes, extents)
+        return do_all_hold(self.axes, self.where) and covers_box(self.axes, extents)
 
     def replication(self) -> int:
         """How many slots hold each element.
@@ -325,7 +325,7 @@ class Layout(Drawn):
     def simplified(self) -> Layout:
         """The shortest layout that is the same function; the axes and their order stay."""
         axes = self._canonical
-        where = needed(self.where, self.sizes) if self.where else ()
+        where = needed_conditions(self.where, self.sizes) if self.where else ()
         return Layout(axes, self.dims, self.offset, where)
 
     def equivalent(self, other: Layout) -> bool:
@@ -349,7 +349,7 @@ class Layout(Drawn):
     def _canonical(self) -> tuple[Axis, ...]:
         if self.exclusive:
             return self.kernel.canonical
-        return tuple(Axis(a.name, coalesced(a.modes)) for a in self.axes)
+        return tuple(Axis(a.name, coalesce_modes(a.modes)) for a in self.axes)
 
     @cached_property
     def _essence(self) -> dict[str, Axis]:
@@ -396,11 +396,11 @@ class Layout(Drawn):
         Without `dims` the number of strides decides: one `index`, two `row, col`, three
         `row, col, product`. Blanks are free; in `where`, `/1` may be left out.
         """
-        return _parsed(text)
+        return _parse_cached(text)
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> Layout:
+def _parse_cached(text: str) -> Layout:
     from fragir.layout.text import parts_of
 
     axes, dims, offset, where = parts_of(text)

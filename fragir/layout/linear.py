@@ -40,7 +40,7 @@ from fragir.layout.arguments import takes
 from fragir.layout.display import Drawn
 from fragir.layout.f2 import Subspace, packed_bits, rank, unpacked_bits, xor
 from fragir.layout.layout import Layout
-from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesced
+from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesce_modes
 from fragir.layout.text import Bases, axes_of, bases_of, check_bases, dims_of
 
 
@@ -180,7 +180,7 @@ def _bases_of_sums(layout: Layout) -> tuple[tuple[str, Bases], ...]:
     axes: list[tuple[str, Bases]] = []
     for axis in layout.axes:
         bases: list[Point] = []
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             if mode.size & (mode.size - 1):
                 raise LayoutError(f"Mode {mode} of axis {axis.name} is not a power of two.")
             for bit in range(mode.size.bit_length() - 1):

@@ -188,7 +188,7 @@ def axis(name: str, *modes: tuple[int, Point] | Mode) -> Axis:
     return Axis(name, tuple(mode if isinstance(mode, Mode) else Mode(*mode) for mode in modes))
 
 
-def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
+def coalesce_modes(modes: Iterable[Mode]) -> tuple[Mode, ...]:
     """The same digits with as few modes as possible; no mode has size one."""
     merged: list[Mode] = []
     for mode in modes:
@@ -199,7 +199,7 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
         if merged:
             last = merged[-1]
             if mode.xor or last.xor:
-                if not _runs_on(last, mode):
+                if not _is_continued(last, mode):
                     merged.append(mode)
                 else:
                     merged[-1] = last.moving(last.size * mode.size, last.step)
@@ -211,7 +211,7 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
     return tuple(merged)
 
 
-def _runs_on(last: Mode, mode: Mode) -> bool:
+def _is_continued(last: Mode, mode: Mode) -> bool:
     """Whether a mode is of the kind of the one before it and begins where that one ends."""
     return last.xor == mode.xor and tuple(s * last.size for s in last.step) == mode.step
 
@@ -232,7 +232,9 @@ def binary_digits(mode: Mode) -> Iterator[Mode]:
         yield mode.moving(size, step)
 
 
-def needed(where: Iterable[Condition], sizes: Mapping[str, int]) -> tuple[Condition, ...]:
+def needed_conditions(
+    where: Iterable[Condition], sizes: Mapping[str, int]
+) -> tuple[Condition, ...]:
     """The conditions that do not always hold, each once, sorted."""
     refusing = {c for c in where if not all(map(c, range(sizes[c.axis])))}
     return tuple(sorted(refusing, key=str))
@@ -253,7 +255,7 @@ def check_parts(
 ) -> bool:
     """LayoutError unless these are the parts of a layout; whether a mode is exclusive-ored."""
     exclusive = False
-    if not all(isinstance(axis, Axis) for axis in _given(axes)):
+    if not all(isinstance(axis, Axis) for axis in _items_of(axes)):
         raise LayoutError(f"The axes of a layout are a tuple of Axis, not {axes!r}.")
     rank = len(dims)
     names = {axis.name for axis in axes}
@@ -294,6 +296,6 @@ def check_parts(
     return exclusive
 
 
-def _given(value: object) -> tuple[object, ...]:
+def _items_of(value: object) -> tuple[object, ...]:
     """The items of a tuple; one that is nothing for anything else."""
     return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)

@@ -39,13 +39,21 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from fragir.layout.arguments import point, takes
+from fragir.layout.arguments import require_point, takes
 from fragir.layout.composition import compose
 from fragir.layout.digits import Digit, along, digits_of, unit
 from fragir.layout.exclusive import Bit, Forced, LayoutKernel
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import LARGEST_TABLE, Axis, Condition, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import (
+    LARGEST_TABLE,
+    Axis,
+    Condition,
+    LayoutError,
+    Mode,
+    Point,
+    coalesce_modes,
+)
 
 # -- condition -------------------------------------------------------------------------------------
 # Recognising which coordinates of an axis hold something as one condition.
@@ -94,7 +102,7 @@ def restrict(layout: Layout, **parts: int | slice) -> Layout:
             moved
             for c in layout.where
             if c.axis == axis.name
-            if (moved := _moved(c, chosen, keep=isinstance(part, slice))) is not None
+            if (moved := _moved_condition(c, chosen, keep=isinstance(part, slice))) is not None
         ]
         origin.append(chosen.start)
         if isinstance(part, slice):
@@ -117,7 +125,7 @@ def _range(axis: Axis, part: int | slice) -> range:
     return chosen
 
 
-def _moved(condition: Condition, chosen: range, keep: bool) -> Condition | None:
+def _moved_condition(condition: Condition, chosen: range, keep: bool) -> Condition | None:
     """The condition for the coordinates of a range, counted from zero; None if it always holds."""
     if len(chosen) > LARGEST_TABLE:
         raise LayoutError(f"Condition {condition} on {len(chosen)} coordinates is not looked at.")
@@ -153,8 +161,8 @@ def subtile(layout: Layout, start: Point, shape: Point, element: str = "element"
     """
     if any(c.axis == element for c in layout.where):
         raise LayoutError(f"A layout with a predicate over {element} has no sub-tile: {layout}.")
-    start = point(start, layout.rank, "the start")
-    shape = point(shape, layout.rank, "the shape", 1)
+    start = require_point(start, layout.rank, "the start")
+    shape = require_point(shape, layout.rank, "the shape", 1)
     layout.axis(element)
     for name, at, extent, whole in zip(layout.dims, start, shape, layout.shape, strict=True):
         if at + extent > whole or at % extent:
@@ -171,7 +179,7 @@ def subtile(layout: Layout, start: Point, shape: Point, element: str = "element"
     for axis in layout.axes:
         modes: list[Mode] = []
         place = 1
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             for piece, fixed in plan.pieces(mode):
                 if fixed is None:
                     modes.append(piece)
@@ -254,7 +262,7 @@ def flipped_part(
     except LayoutError as error:
         raise LayoutError(f"No sub-tile of {shape}: {error.message}") from error
     kernel = whole.kernel
-    fixed = _fixed(layout, kernel, start, shape)
+    fixed = _fixed_digits(layout, kernel, start, shape)
     where = list(layout.where)
     elements = [0]
     axes: list[Axis] = []
@@ -302,7 +310,9 @@ def _power(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def _fixed(layout: Layout, kernel: LayoutKernel, start: Point, shape: Point) -> dict[_Digit, int]:
+def _fixed_digits(
+    layout: Layout, kernel: LayoutKernel, start: Point, shape: Point
+) -> dict[_Digit, int]:
     """The values that digits have in a part; those that stay inside of all parts are not there.
 
     LayoutError where no one value does, or nothing is held there.
@@ -315,7 +325,7 @@ def _fixed(layout: Layout, kernel: LayoutKernel, start: Point, shape: Point) -> 
     span = Subspace()
     for number, bit in enumerate(bits):
         if not span.add(bit.column & mask, 1 << number):
-            raise _undecided(layout, bit, shape)
+            raise _undecided_error(layout, bit, shape)
     forced = [digit for digit in kernel.forced if digit.stride & mask]
     if prod(digit.size for digit in forced) > LARGEST_TABLE:
         raise LayoutError(f"No sub-tile: more than {LARGEST_TABLE} sums would be looked at.")
@@ -326,7 +336,7 @@ def _fixed(layout: Layout, kernel: LayoutKernel, start: Point, shape: Point) -> 
         if solution is None:
             continue
         if found is not None:
-            raise _undecided(layout, forced[-1], shape)
+            raise _undecided_error(layout, forced[-1], shape)
         found = {(d.axis, d.place): value for value, d in zip(values, forced, strict=True)}
         found |= {(bit.axis, bit.place): solution >> n & 1 for n, bit in enumerate(bits)}
     if found is None:
@@ -334,7 +344,7 @@ def _fixed(layout: Layout, kernel: LayoutKernel, start: Point, shape: Point) -> 
     return found
 
 
-def _undecided(layout: Layout, digit: Bit | Forced, shape: Point) -> LayoutError:
+def _undecided_error(layout: Layout, digit: Bit | Forced, shape: Point) -> LayoutError:
     place = 1
     for mode in layout.axis(digit.axis).modes:
         place *= mode.size

@@ -38,13 +38,13 @@ the original is replicated).
 
 from __future__ import annotations
 
-from fragir.layout.arguments import point, takes
+from fragir.layout.arguments import require_point, takes
 from fragir.layout.combine import concatenated, merged, renamed
 from fragir.layout.composition import compose
 from fragir.layout.digits import along, digits_of, unit
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesce_modes
 
 
 @takes(Layout)
@@ -58,7 +58,7 @@ def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
     """
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate has no complement: {layout}.")
-    shape = point(shape, layout.rank, "The shape", 1)
+    shape = require_point(shape, layout.rank, "The shape", 1)
     digits = digits_of(same_points(layout, "No complement"), "No complement")
     modes: list[Mode] = []
     for dim, (name, extent) in enumerate(zip(layout.dims, shape, strict=True)):
@@ -79,7 +79,7 @@ def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
                     f"the extent {extent}."
                 )
         gaps.append(Mode(extent // covered, unit(dim, layout.rank, covered)))
-        modes.extend(coalesced(gaps))
+        modes.extend(coalesce_modes(gaps))
     return Layout((Axis(axis, tuple(modes)),), layout.dims)
 
 
@@ -127,7 +127,7 @@ def logical_product(layout: Layout, grid: Layout) -> Layout:
 @takes(Layout, Layout)
 def blocked_product(layout: Layout, grid: Layout) -> Layout:
     """`layout` for every point of `grid`; in shared axes the digits of `layout` come first."""
-    return concatenated(layout, _spread(layout, grid))
+    return concatenated(layout, _spread_grid(layout, grid))
 
 
 @takes(Layout, Layout)
@@ -139,7 +139,7 @@ def raked_product(layout: Layout, grid: Layout) -> Layout:
     >>> print(raked_product(Layout.parse("x [4:1]"), Layout.parse("x [3:1]")))
     x [3:4 4:1]
     """
-    joined = concatenated(_spread(layout, grid), layout)
+    joined = concatenated(_spread_grid(layout, grid), layout)
     order = dict.fromkeys((*layout.names, *grid.names))
     return Layout(
         tuple(joined.axis(name) for name in order), joined.dims, joined.offset, joined.where
@@ -157,7 +157,7 @@ def zipped_product(
     >>> print(zipped_product(Layout.parse("x [2:1] y [2:4]"), Layout.parse("x [2:1] y [3:2]")))
     tile [2:1 2:4] rest [2:2 3:8]
     """
-    spread = _spread(layout, grid)
+    spread = _spread_grid(layout, grid)
     return concatenated(_as_one(layout, tile), _as_one(spread, rest))
 
 
@@ -167,7 +167,7 @@ def tiled_product(layout: Layout, grid: Layout, *, tile: str = "tile") -> Layout
 
     CuTe's tiled_product: as `zipped_product`, but the copies are counted along each axis.
     """
-    return concatenated(_as_one(layout, tile), _spread(layout, grid))
+    return concatenated(_as_one(layout, tile), _spread_grid(layout, grid))
 
 
 @takes(Layout, Layout)
@@ -180,14 +180,14 @@ def flat_product(layout: Layout, grid: Layout, *, suffix: str = "_rest") -> Layo
     x [4:1] x_rest [3:4]
     """
     names = {name: name + suffix for name in grid.names if name in layout.names}
-    return concatenated(layout, renamed(_spread(layout, grid), **names))
+    return concatenated(layout, renamed(_spread_grid(layout, grid), **names))
 
 
 def _as_one(layout: Layout, name: str) -> Layout:
     return merged(layout, name, layout.names) if layout.names else layout
 
 
-def _spread(layout: Layout, grid: Layout) -> Layout:
+def _spread_grid(layout: Layout, grid: Layout) -> Layout:
     """The grid's points in elements: per dimension composed with what `layout` leaves free."""
     if layout.dims != grid.dims:
         raise LayoutError(
@@ -197,7 +197,7 @@ def _spread(layout: Layout, grid: Layout) -> Layout:
     layout = same_points(layout, "No product")
     for dim, name in enumerate(layout.dims):
         shape = tuple(1 for _ in layout.dims)
-        extent = _filled(layout, dim) * grid.shape[dim]
+        extent = _filled_extent(layout, dim) * grid.shape[dim]
         shape = (*shape[:dim], extent, *shape[dim + 1 :])
         axes.append(Axis(name, complement(_only(layout, dim), shape).axes[0].modes))
     return compose(Layout(tuple(axes), layout.dims), grid)
@@ -212,7 +212,7 @@ def _only(layout: Layout, dim: int) -> Layout:
     return Layout(tuple(axes), layout.dims, layout.offset, layout.where)
 
 
-def _filled(layout: Layout, dim: int) -> int:
+def _filled_extent(layout: Layout, dim: int) -> int:
     """How many coordinates of the dimension the layout reaches, its last gap filled."""
     modes = [m for a in layout.axes for m in a.modes if m.stride[dim] and m.size > 1]
     return max((m.stride[dim] * m.size for m in modes), default=1)

@@ -147,18 +147,20 @@ def gathered(layout: Layout, dim: str) -> Layout:
     rows = None if layout.rank == 1 else reduced(layout, dim)
     for name in layout.names:
         if rows is not None:
-            modes = [m.moving(m.size, _inserted(m.step, at, 0)) for m in rows.axis(name).modes]
+            modes = [
+                m.moving(m.size, _insert_coordinate(m.step, at, 0)) for m in rows.axis(name).modes
+            ]
         else:
             modes = [Mode(layout.size(name), (0,))] if name != ELEMENT else []
         if name == ELEMENT:
             zeros = (0,) * (layout.rank - 1)
-            modes.append(Mode(layout.shape[at], _inserted(zeros, at, 1)))
+            modes.append(Mode(layout.shape[at], _insert_coordinate(zeros, at, 1)))
         axes.append(Axis(name, tuple(modes)))
-    offset = () if rows is None else _inserted(rows.origin, at, 0)
+    offset = () if rows is None else _insert_coordinate(rows.origin, at, 0)
     return Layout(tuple(axes), layout.dims, offset, () if rows is None else rows.where)
 
 
-def _inserted(point: Point, at: int, value: int) -> Point:
+def _insert_coordinate(point: Point, at: int, value: int) -> Point:
     return (*point[:at], value, *point[at:])
 
 

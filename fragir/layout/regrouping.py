@@ -61,7 +61,7 @@ from fragir.layout.modes import (
     Mode,
     Point,
     binary_digits,
-    coalesced,
+    coalesce_modes,
 )
 from fragir.layout.reshaping import reshape
 
@@ -89,7 +89,7 @@ Ways: TypeAlias = tuple[Regrouping, ...]
 # --- which regroupings there are ------------------------------------------------------------------
 
 
-def turned(shape: Shape, order: Shape) -> Ways:
+def turning_ways(shape: Shape, order: Shape) -> Ways:
     """From a tile to the one whose dimension i is its dimension `order[i]`."""
     return (Regrouping(shape, (), shape, order),)
 
@@ -151,7 +151,7 @@ def _blocks(cutout: Cutout) -> Iterator[tuple[int, int, int]]:
 
 
 @lru_cache(maxsize=1024)
-def reshaped(old: Shape, new: Shape) -> Ways:
+def reshaping_ways(old: Shape, new: Shape) -> Ways:
     """From a tile of one shape to another with as many elements, in the order of rows.
 
     Where a border of one shape cuts a dimension of the other where it does not divide it, lanes
@@ -228,7 +228,7 @@ def _follow(layout: Layout, way: Regrouping) -> Layout:
     names = _names(len(way.cut))
     found = reshape(layout, dict(zip(names, way.cut, strict=True)))
     for number, size in way.held:
-        found = _held(found, names[number], size)
+        found = _held_layout(found, names[number], size)
     found = reshape(found, _sizes(way.shape))
     if way.order:
         names = found.dims
@@ -236,7 +236,7 @@ def _follow(layout: Layout, way: Regrouping) -> Layout:
     return found.simplified()
 
 
-def _held(layout: Layout, dim: str, size: int) -> Layout:
+def _held_layout(layout: Layout, dim: str, size: int) -> Layout:
     """The layout with another size along a dimension of which lanes hold everything."""
     at = layout.dims.index(dim)
     one = tuple(int(number == at) for number in range(layout.rank))
@@ -246,7 +246,7 @@ def _held(layout: Layout, dim: str, size: int) -> Layout:
     place = -1
     for axis in layout.axes:
         kept: list[Mode] = []
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             if not mode.step[at]:
                 kept.append(mode)
             elif axis.name != ELEMENT or sum(map(bool, mode.step)) > 1:
@@ -276,7 +276,7 @@ def nearest(layout: Layout, ways: Ways) -> Layout:
         held = [names[number] for number, _ in way.held]
         try:
             cut = reshape(layout, dict(zip(names, way.cut, strict=True)))
-            found = reshape(_exchanged(cut, held), _sizes(shape)).simplified()
+            found = reshape(_exchange_digits(cut, held), _sizes(shape)).simplified()
         except LayoutError:
             continue
         if follow(found, ways) is not None:
@@ -288,7 +288,7 @@ def nearest(layout: Layout, ways: Ways) -> Layout:
     return reshape(plain, _sizes(shape)).simplified()
 
 
-def _exchanged(layout: Layout, held: Collection[str]) -> Layout:
+def _exchange_digits(layout: Layout, held: Collection[str]) -> Layout:
     """Digits of lanes and warps along some dimensions change places with digits of elements."""
     if layout.where:
         raise LayoutError(f"A layout with a predicate has no digits to exchange: {layout}.")
@@ -298,7 +298,7 @@ def _exchanged(layout: Layout, held: Collection[str]) -> Layout:
     def moves(mode: Mode) -> bool:
         return any(mode.step[number] for number in numbers)
 
-    axes = {axis.name: list(coalesced(axis.modes)) for axis in layout.axes}
+    axes = {axis.name: list(coalesce_modes(axis.modes)) for axis in layout.axes}
     elements = axes.setdefault(ELEMENT, [])
     for name, modes in axes.items():
         if name == ELEMENT:
@@ -338,7 +338,7 @@ def _in_order(layout: Layout, sizes: dict[str, int], held: Collection[str]) -> L
 
 
 @lru_cache(maxsize=1024)
-def alike(first: Layout, second: Layout) -> bool:
+def are_alike(first: Layout, second: Layout) -> bool:
     """Whether lanes hold the same elements of a tile in both layouts, in whatever order."""
     if first == second:
         return True
@@ -399,7 +399,7 @@ def in_order(layout: Layout, dim: int, order: Layout) -> Layout:
         modes = (Mode(size, (1,)),)
         if other == dim:
             modes = (*order.axes[0].modes, Mode(size // period, (period,)))
-        axes.append(Axis(name, tuple(_moved(m, other, layout.rank) for m in modes)))
+        axes.append(Axis(name, tuple(_moved_mode(m, other, layout.rank) for m in modes)))
     return compose(Layout(tuple(axes), layout.dims), layout)
 
 
@@ -436,11 +436,11 @@ def free_order(operand: Layout, source: Layout, dim: int) -> Layout | None:
         extent *= 2
     while modes and modes[-1].stride == (1 << (len(modes) - 1),):
         modes.pop()  # the order repeats
-    order = Layout((Axis("index", coalesced(modes)),), DEFAULT_DIMS[1])
+    order = Layout((Axis("index", coalesce_modes(modes)),), DEFAULT_DIMS[1])
     return order if order.is_bijection() else None
 
 
-def _moved(mode: Mode, dim: int, rank: int) -> Mode:
+def _moved_mode(mode: Mode, dim: int, rank: int) -> Mode:
     return Mode(mode.size, tuple(mode.stride[0] * (d == dim) for d in range(rank)))
 
 
@@ -460,7 +460,7 @@ def _along(layout: Layout, dim: int) -> tuple[list[int], list[Point]]:
     """
     modes = layout.axis("element").modes if "element" in layout.names else ()
     along = sorted((m for m in modes if m.stride[dim]), key=lambda mode: mode.stride)
-    merged = Layout((Axis("element", coalesced(along)),), layout.dims)
+    merged = Layout((Axis("element", coalesce_modes(along)),), layout.dims)
     moved = _bits(merged, "element")
     bits = sorted(stride[dim] for stride in moved if len(stride) == layout.rank)
     return bits, sorted(stride for stride in moved if len(stride) > layout.rank)

@@ -49,7 +49,7 @@ def first_holders(layout: Layout, threads: int) -> tuple[Condition, ...]:
         if points != held:
             raise LayoutError(f"{layout} holds elements several times by sums that are the same.")
     found += _beyond(layout, threads)
-    return tuple(_merged(sorted(found, key=_in_order)))
+    return tuple(_merged_conditions(sorted(found, key=_in_order)))
 
 
 class Overlap(NamedTuple):
@@ -144,7 +144,7 @@ def single_holders(layout: Layout, threads: int) -> Holders:
                 found.append((axis.name, place, mode.size))
             place *= mode.size
     found += _beyond(layout, threads)
-    return Holders(tuple(_merged(sorted(found, key=_in_order))), parts)
+    return Holders(tuple(_merged_conditions(sorted(found, key=_in_order))), parts)
 
 
 def _beyond(layout: Layout, threads: int) -> Iterator[tuple[str, int, int]]:
@@ -164,7 +164,7 @@ def _is_pinned(layout: Layout, axis: str, place: int) -> bool:
     return any(c.axis == axis and c.divisor <= place < c.divisor * c.modulus for c in layout.where)
 
 
-def _merged(digits: list[tuple[str, int, int]]) -> Iterator[Condition]:
+def _merged_conditions(digits: list[tuple[str, int, int]]) -> Iterator[Condition]:
     """Conditions that digits, in order, are zero; neighbours are one."""
     while digits:
         axis, place, size = digits.pop(0)

@@ -22,13 +22,13 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
-from fragir.errors import kind_of, whole_number
-from fragir.layout.arguments import names as names_of
+from fragir.errors import kind_of, require_whole_number
+from fragir.layout.arguments import require_names as names_of
 from fragir.layout.arguments import takes
 from fragir.layout.combine import permuted, reordered, transposed
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesce_modes
 
 
 @takes(Layout)
@@ -43,7 +43,7 @@ def coalesce(layout: Layout, *axes: str) -> Layout:
     return replace(
         layout,
         axes=tuple(
-            Axis(a.name, coalesced(a.modes)) if a.name in axes or not axes else a
+            Axis(a.name, coalesce_modes(a.modes)) if a.name in axes or not axes else a
             for a in layout.axes
         ),
     )
@@ -82,9 +82,9 @@ def reshape(
     found = layout
     if dims is not None:
         old = dict(zip(layout.dims, layout.shape, strict=True))
-        found = compose(_renumbered(old, _sizes(dims)), found)
+        found = compose(_renumber(old, _sizes(dims)), found)
     if axes is not None:
-        found = compose(found, _renumbered(_sizes(axes), found.sizes))
+        found = compose(found, _renumber(_sizes(axes), found.sizes))
     return found if layout.exclusive else coalesce(found)
 
 
@@ -93,12 +93,12 @@ def _sizes(given: object) -> dict[str, int]:
         raise LayoutError(f"reshape takes sizes by name, not {kind_of(given)}.")
     given = cast("Mapping[str, int]", given)
     return {
-        name: whole_number(size, f"the size of {name}", 1)
+        name: require_whole_number(size, f"the size of {name}", 1)
         for name, size in zip(names_of(tuple(given), "the names"), given.values(), strict=True)
     }
 
 
-def _renumbered(old: dict[str, int], new: dict[str, int]) -> Layout:
+def _renumber(old: dict[str, int], new: dict[str, int]) -> Layout:
     """From the coordinates of a box to those of another with as many points, the last fastest."""
     if prod(old.values()) != prod(new.values()):
         texts = ["x".join(map(str, sizes.values())) for sizes in (old, new)]
@@ -151,7 +151,10 @@ def sublayout(
 
     return Layout(
         tuple(
-            Axis(name, coalesced(m.moving(m.size, pick(m.step)) for m in layout.axis(name).modes))
+            Axis(
+                name,
+                coalesce_modes(m.moving(m.size, pick(m.step)) for m in layout.axis(name).modes),
+            )
             for name in kept
         ),
         wanted,
@@ -169,20 +172,20 @@ def recast(layout: Layout, old: int, new: int, dim: str | None = None) -> Layout
     that make a wider one are not the lowest digits along the dimension, and where no digit goes
     element by element along it, into which the parts of one could go.
     """
-    whole_number(old, "the width of an element", 1)
-    whole_number(new, "the width of an element", 1)
+    require_whole_number(old, "the width of an element", 1)
+    require_whole_number(new, "the width of an element", 1)
     name = layout.dims[-1] if dim is None else dim
     if names_of((name,), "the dimension")[0] not in layout.dims:
         raise LayoutError(f"The layout has no dimension {name}; it has {', '.join(layout.dims)}.")
     at = layout.dims.index(name)
     if new % old == 0:
-        return _widened(layout, new // old, at)
+        return _widen(layout, new // old, at)
     if old % new == 0:
-        return _narrowed(layout, old // new, at)
+        return _narrow(layout, old // new, at)
     raise LayoutError(f"Elements of {old} bits are neither parts nor multiples of {new} bits.")
 
 
-def _widened(layout: Layout, factor: int, dim: int) -> Layout:
+def _widen(layout: Layout, factor: int, dim: int) -> Layout:
     """Digits that count inside of a wider element go; they must be its parts, each once."""
     name = layout.dims[dim]
     dropped: list[tuple[int, int]] = []
@@ -190,7 +193,7 @@ def _widened(layout: Layout, factor: int, dim: int) -> Layout:
     def parts(mode: Mode, axis: str) -> Iterator[Mode]:
         step, others = mode.step[dim], any(x for d, x in enumerate(mode.step) if d != dim)
         if step % factor == 0:
-            yield mode.moving(mode.size, _scaled(mode.step, dim, step // factor))
+            yield mode.moving(mode.size, _scale_coordinate(mode.step, dim, step // factor))
             return
         inside = factor // step if factor % step == 0 else 0
         if not inside or mode.size % min(inside, mode.size) or others:
@@ -200,10 +203,12 @@ def _widened(layout: Layout, factor: int, dim: int) -> Layout:
         inside = min(inside, mode.size)
         dropped.append((step, inside))
         if mode.size > inside:
-            yield mode.moving(mode.size // inside, _scaled(mode.step, dim, 1))
+            yield mode.moving(mode.size // inside, _scale_coordinate(mode.step, dim, 1))
 
     axes = tuple(
-        Axis(a.name, tuple(part for mode in coalesced(a.modes) for part in parts(mode, a.name)))
+        Axis(
+            a.name, tuple(part for mode in coalesce_modes(a.modes) for part in parts(mode, a.name))
+        )
         for a in layout.axes
     )
     covered = 1
@@ -216,20 +221,20 @@ def _widened(layout: Layout, factor: int, dim: int) -> Layout:
             f"Not all {factor} neighbours along {name} that make a wider element are held in "
             f"{layout}, each once."
         )
-    _refuse_conditions(layout)
-    offset = _scaled(layout.origin, dim, layout.origin[dim] // factor)
+    _check_no_conditions(layout)
+    offset = _scale_coordinate(layout.origin, dim, layout.origin[dim] // factor)
     return replace(layout, axes=axes, offset=offset)
 
 
-def _narrowed(layout: Layout, factor: int, dim: int) -> Layout:
+def _narrow(layout: Layout, factor: int, dim: int) -> Layout:
     """Every element becomes several, in a digit below the one that goes element by element."""
     found = False
     axes: list[Axis] = []
     for axis in layout.axes:
         modes: list[Mode] = []
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             step = mode.step[dim]
-            wide = mode.moving(mode.size, _scaled(mode.step, dim, step * factor))
+            wide = mode.moving(mode.size, _scale_coordinate(mode.step, dim, step * factor))
             alone = step == 1 and sum(map(bool, mode.step)) == 1
             if alone and not found:
                 found = True
@@ -244,22 +249,22 @@ def _narrowed(layout: Layout, factor: int, dim: int) -> Layout:
                 )
             else:
                 modes.append(wide)
-        axes.append(Axis(axis.name, coalesced(modes)))
+        axes.append(Axis(axis.name, coalesce_modes(modes)))
     if not found:
         raise LayoutError(
             f"No mode goes element by element along {layout.dims[dim]} in {layout}, so it is not "
             "said where the parts of an element are."
         )
-    _refuse_conditions(layout)
-    offset = _scaled(layout.origin, dim, layout.origin[dim] * factor)
+    _check_no_conditions(layout)
+    offset = _scale_coordinate(layout.origin, dim, layout.origin[dim] * factor)
     return replace(layout, axes=tuple(axes), offset=offset)
 
 
-def _scaled(point: Point, dim: int, value: int) -> Point:
+def _scale_coordinate(point: Point, dim: int, value: int) -> Point:
     return (*point[:dim], value, *point[dim + 1 :])
 
 
-def _refuse_conditions(layout: Layout) -> None:
+def _check_no_conditions(layout: Layout) -> None:
     """A condition counts coordinates, which are others afterwards."""
     if layout.where:
         raise LayoutError(f"A layout with a predicate is not recast: {layout}.")

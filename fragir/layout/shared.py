@@ -48,9 +48,9 @@ from functools import lru_cache
 from math import prod
 from typing import cast
 
-from fragir.errors import kind_of, whole_number
+from fragir.errors import kind_of, require_whole_number
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, coalesced
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, coalesce_modes
 
 BANKS = 32
 _ADDRESS_BITS = 64
@@ -71,7 +71,7 @@ class Swizzle:
 
     def __post_init__(self) -> None:
         for name, number in (("bits", self.bits), ("base", self.base), ("shift", self.shift)):
-            if abs(whole_number(number, f"the {name} of a swizzle")) > _ADDRESS_BITS:
+            if abs(require_whole_number(number, f"the {name} of a swizzle")) > _ADDRESS_BITS:
                 raise LayoutError(f"The {name} of a swizzle are of an address of 64 bits at most.")
         if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits:
             raise LayoutError(f"{self} moves bits onto themselves.")
@@ -91,7 +91,7 @@ class Swizzle:
         >>> print(Swizzle(3, 4, 3).layout(8192))
         byte [128:1 8:^144 8:1024] dims (byte)
         """
-        size = max(whole_number(size, "the size", 1), self.period)
+        size = max(require_whole_number(size, "the size", 1), self.period)
         from fragir.layout.fitting import swizzle_kernel  # a descriptor does without
 
         kernel = swizzle_kernel(self._numbers, (size - 1).bit_length(), dim)
@@ -116,13 +116,13 @@ class Swizzle:
         """x -> self(inner(x)), as `*`; of two swizzles the layout of a period of both."""
         if isinstance(inner, Swizzle):
             inner = inner.layout(max(self.period, inner.period))
-        return self * _made(inner)
+        return self * _require_layout(inner)
 
     def before(self, outer: Layout | Swizzle) -> Layout:
         """x -> outer(self(x)), for the addresses that the one axis of the outer layout has."""
         if isinstance(outer, Swizzle):
             return outer.after(self)
-        outer = _made(outer)
+        outer = _require_layout(outer)
         if len(outer.names) != 1:
             raise LayoutError(f"A swizzle gives one address, but {outer} has several axes.")
         from fragir.layout.composition import compose
@@ -142,7 +142,7 @@ class Swizzle:
         return f"swizzle ({self.bits},{self.base},{self.shift})"
 
 
-def _made(value: object) -> Layout:
+def _require_layout(value: object) -> Layout:
     """A layout, or what can be one."""
     made = getattr(value, "as_layout", None)
     found: object = value if made is None else made()
@@ -166,7 +166,7 @@ SWIZZLES: dict[int, Swizzle] = {
 
 def swizzle_of(width: int) -> Swizzle:
     """The swizzle mode of 0 (none), 32, 64 or 128 bytes. Raises LayoutError for other widths."""
-    if whole_number(width, "the swizzle") not in SWIZZLES:
+    if require_whole_number(width, "the swizzle") not in SWIZZLES:
         raise LayoutError(f"There is no {width}-byte swizzle; there are 0, 32, 64 and 128.")
     return SWIZZLES[width]
 
@@ -246,7 +246,7 @@ def wavefronts(addresses: Iterable[int], width: int) -> int:
     and profiler documentation describe. Raises LayoutError for another width or a misaligned
     address.
     """
-    if whole_number(width, "the width") not in (1, 2, 4, 8, 16):
+    if require_whole_number(width, "the width") not in (1, 2, 4, 8, 16):
         raise LayoutError(f"A lane accesses 1, 2, 4, 8 or 16 bytes, not {width}.")
     addresses = _numbers(addresses)
     lanes = {8: 16, 16: 8}.get(width, 32)
@@ -275,7 +275,7 @@ def _numbers(addresses: object) -> list[int]:
     if single or not isinstance(addresses, Iterable):
         raise LayoutError(f"Addresses are numbers, not {kind_of(addresses)}.")
     given = cast("Iterable[object]", addresses)
-    return [whole_number(address, "an address", 0) for address in given]
+    return [require_whole_number(address, "an address", 0) for address in given]
 
 
 def _passes(addresses: list[int], width: int) -> int:
@@ -313,7 +313,7 @@ def swizzled(shape: Point, bits: int, width: int) -> Layout:
     longer than the extent: it has the places that are skipped. Raises LayoutError for elements and
     rows that do not begin at a byte, and for other widths.
     """
-    return _swizzled(shape, bits, width, 8, "byte")
+    return _swizzled_layout(shape, bits, width, 8, "byte")
 
 
 @lru_cache(maxsize=1024)
@@ -323,10 +323,10 @@ def swizzled_elements(shape: Point, bits: int, width: int) -> Layout:
     >>> print(swizzled_elements((64, 64), 16, 128))
     row [8:^72 8:512] col [64:1]
     """
-    return _swizzled(shape, bits, width, bits, "index")
+    return _swizzled_layout(shape, bits, width, bits, "index")
 
 
-def _swizzled(shape: Point, bits: int, width: int, unit: int, dim: str) -> Layout:
+def _swizzled_layout(shape: Point, bits: int, width: int, unit: int, dim: str) -> Layout:
     if width not in (0, 32, 64, 128):
         raise LayoutError(f"There is no {width}-byte swizzle; there are 0, 32, 64 and 128.")
     if len(shape) < 2 or min(shape) < 1:
@@ -348,7 +348,7 @@ def _swizzled(shape: Point, bits: int, width: int, unit: int, dim: str) -> Layou
         axes.append(Axis(f"matrix{number or ''}", (Mode(extent, (stride,)),)))
     axes += [Axis("row", tuple(row)), Axis("col", tuple(col))]
     return Layout(
-        tuple(Axis(axis.name, coalesced(axis.scaled(1, unit).modes)) for axis in axes),
+        tuple(Axis(axis.name, coalesce_modes(axis.scaled(1, unit).modes)) for axis in axes),
         (dim,),
     )
 

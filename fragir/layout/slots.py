@@ -69,7 +69,7 @@ def without_flips(axes: Iterable[Axis], rank: int) -> tuple[Axis, ...]:
     )
 
 
-def flipped(
+def flipped_point(
     point: Point | None, axes: Iterable[Axis], coordinates: Mapping[str, int]
 ) -> Point | None:
     """The point of a slot from that of its sums: with the columns of its xored digits."""
@@ -145,11 +145,11 @@ def _flip_array(axis: Axis, rank: int) -> NDArray[np.int64]:
     return flips
 
 
-def nested(points: Iterator[Point | None], sizes: Sequence[int]) -> Nested:
+def nested_points(points: Iterator[Point | None], sizes: Sequence[int]) -> Nested:
     """What the slots hold, in order, as lists in lists of these lengths."""
     if not sizes:
         return next(points)
-    return [nested(points, sizes[1:]) for _ in range(sizes[0])]
+    return [nested_points(points, sizes[1:]) for _ in range(sizes[0])]
 
 
 def copies(holders: Mapping[Point, Sequence[Point]]) -> int:
@@ -161,7 +161,7 @@ def copies(holders: Mapping[Point, Sequence[Point]]) -> int:
     return next(iter(counts), 0)
 
 
-def all_hold(axes: Sequence[Axis], where: Sequence[Condition]) -> bool:
+def do_all_hold(axes: Sequence[Axis], where: Sequence[Condition]) -> bool:
     """Whether every slot holds something."""
     sizes = {axis.name: axis.size for axis in axes}
     return all(

@@ -17,7 +17,7 @@ from math import prod
 from operator import mul
 from typing import cast
 
-from fragir.errors import whole_number
+from fragir.errors import require_whole_number
 from fragir.layout.exclusive import LayoutKernel, pack, unpack
 from fragir.layout.fitting import GridDigit, digits_of
 from fragir.layout.layout import Layout
@@ -48,7 +48,7 @@ def from_function(
     if not isinstance(cast("object", sizes), Mapping) or not callable(function):
         raise LayoutError("from_function takes sizes by name and a function of coordinates.")
     for name, size in sizes.items():
-        whole_number(size, f"the size of {name}", 1)
+        require_whole_number(size, f"the size of {name}", 1)
     if prod(sizes.values()) > LARGEST_FUNCTION:
         raise LayoutError(
             f"The function has {prod(sizes.values())} slots; at most {LARGEST_FUNCTION} are "

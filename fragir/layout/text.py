@@ -121,7 +121,7 @@ def parts_of(text: str) -> Parts:
     parts = tuple(axes), dims, offset, tuple(where)
     if swizzle is None:
         return parts
-    return _swizzled(parts, (_number(swizzle[1]), _number(swizzle[2]), int(swizzle[3])))
+    return _swizzled_parts(parts, (_number(swizzle[1]), _number(swizzle[2]), int(swizzle[3])))
 
 
 def _over_bits(text: str) -> Parts:
@@ -134,7 +134,7 @@ def _over_bits(text: str) -> Parts:
     return kernel_of(axes, (0,) * len(dims)).canonical, dims, (), ()
 
 
-def _swizzled(parts: Parts, swizzle: tuple[int, int, int]) -> Parts:
+def _swizzled_parts(parts: Parts, swizzle: tuple[int, int, int]) -> Parts:
     """The parts of a layout whose points are swizzled, as SharedLayout prints it."""
     from fragir.layout.exclusive import kernel_of
     from fragir.layout.fitting import swizzled_kernel

@@ -56,15 +56,15 @@ def _in_region(region: Region, visible: set[SSAValue]) -> tuple[Operation, SSAVa
     if len(region.blocks) == 1:
         return _in_block(region.block, visible)
     # a block may use what any of the others defines: xDSL's verifier knows their order
-    others = {value for block in region.blocks for value in _defined(block)}
+    others = {value for block in region.blocks for value in _defined_values(block)}
     for block in region.blocks:
-        found = _in_block(block, (visible | others).difference(_defined(block)))
+        found = _in_block(block, (visible | others).difference(_defined_values(block)))
         if found is not None:
             return found
     return None
 
 
-def _defined(block: Block) -> list[SSAValue]:
+def _defined_values(block: Block) -> list[SSAValue]:
     return [*block.args, *(result for op in block.ops for result in op.results)]
 
 
@@ -185,7 +185,7 @@ def _words_of(error: Exception, what: str, wrong: str) -> str:
         return message_of(error)
     packages = plugins.imported_packages()
     if _outside(error, packages) is not None:
-        message, hint = unexpected(error, packages, what.removeprefix("this "))
+        message, hint = unexpected_message(error, packages, what.removeprefix("this "))
         return f"{message} ({hint})"
     return f"{what} cannot be taken: {wrong}"
 
@@ -209,13 +209,13 @@ def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
     try:
         verify(module, text)
     except FragirError:
-        if "!frag.tile<" not in text or not _respelled(module):
+        if "!frag.tile<" not in text or not _respell(module):
             raise
         verify(module, text)
     return module
 
 
-def _respelled(module: ModuleOp) -> bool:
+def _respell(module: ModuleOp) -> bool:
     """Whether tiles were at fault that are the same and written in two ways: now they are not."""
     from fragir.dialects.frag.pointwise import respell
 
@@ -281,8 +281,8 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         culprit = next((op for op in module.walk() if _fails(op)), None) or _innermost(module)
         wrong = "its operands, types or attributes do not fit together"
         words = _words_of(error, f"this {culprit.name}", wrong)
-        place, message = _hidden(culprit) or (culprit, words)
-        raise located(place, message, text) from error
+        place, message = _hidden_operation(culprit) or (culprit, words)
+        raise error_at_operation(place, message, text) from error
     early = used_too_early(module)
     if early is not None:
         op, value = early
@@ -290,10 +290,10 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         where = value.owner.location if isinstance(value.owner, Operation) else None
         line = f" in line {where.line.data}" if isinstance(where, FileLineColLoc) else " elsewhere"
         message = f"{op.name} uses {name}, which is not defined here: its definition stands{line}"
-        raise located(op, message, text)
+        raise error_at_operation(op, message, text)
 
 
-def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
+def _hidden_operation(culprit: Operation) -> tuple[Operation, str] | None:
     """The linalg operation whose body, which xDSL writes itself, is at fault."""
     from fragir.dialects.linalg.generic_text import hidden_error
 
@@ -316,12 +316,12 @@ def _fails(op: Operation, nested: bool = False) -> bool:
     return False
 
 
-def located(op: Operation, message: str, text: str | None = None) -> FragirError:
+def error_at_operation(op: Operation, message: str, text: str | None = None) -> FragirError:
     """An error at an operation's place."""
-    return _placed(op.location, message, text)
+    return _placed_error(op.location, message, text)
 
 
-def _placed(place: Attribute, message: str, text: str | None) -> FragirError:
+def _placed_error(place: Attribute, message: str, text: str | None) -> FragirError:
     if not isinstance(place, FileLineColLoc):
         return FragirError(message)
     line = place.line.data
@@ -388,20 +388,22 @@ def from_exception(
         return FragirError("not enough memory", name)
     message, hint = message_of(error), None
     if not isinstance(error, DiagnosticException):
-        message, hint = unexpected(error, packages, getattr(error, "op_name", doing))
+        message, hint = unexpected_message(error, packages, getattr(error, "op_name", doing))
     found = getattr(error, "op_location", None)
-    known = FragirError(message, name) if found is None else _placed(found, message, text)
+    known = FragirError(message, name) if found is None else _placed_error(found, message, text)
     known.hint = hint
     return known
 
 
-def unexpected(error: BaseException, packages: Collection[str], doing: str) -> tuple[str, str]:
+def unexpected_message(
+    error: BaseException, packages: Collection[str], doing: str
+) -> tuple[str, str]:
     """Message and hint for an exception that nobody foresaw: whose fault it is, and where.
 
     One that came through code of `packages` is a fault of theirs, made while `doing` something.
     """
     package, place = _outside(error, packages) or ("fragir", "")
-    package = plugins.shown(package)
+    package = plugins.package_text(package)
     what = f" in {doing} ({package}, {place})" if place else ""
     message = f"unexpected {type(error).__name__}{what}: {message_of(error)}"
     return message, f"this is a fault of {package}'s; --debug shows the traceback"
@@ -424,9 +426,9 @@ __all__ = [
     "LocatingParser",
     "Span",
     "VerifyException",
+    "error_at_operation",
     "fail",
     "from_exception",
-    "located",
     "message_of",
     "note_place",
     "parse_module",

@@ -57,7 +57,7 @@ def declare(targets: Mapping[str, BlockLimits]) -> None:
     _declared = targets
 
 
-def declared(target: str) -> BlockLimits | None:
+def declared_limits(target: str) -> BlockLimits | None:
     """A target besides NVIDIA's; None for any other."""
     return _declared.get(target)
 

@@ -115,7 +115,7 @@ class Operands(Shapes):
         """What makes the operands of a span, each with its first part; whether it may be kept."""
         found: list[tuple[Builder, int]] = []
         lasting = True
-        for one in _parted(parts, span):
+        for one in _comma_spans(parts, span):
             builder, known = self.single(text, parts, offsets, one, classes)
             found.append((builder, one.first))
             lasting = lasting and known
@@ -159,7 +159,7 @@ class Operands(Shapes):
 _BRACKETS = frozenset("()[]{}")
 
 
-def _parted(parts: Sequence[str], span: Span) -> list[Span]:
+def _comma_spans(parts: Sequence[str], span: Span) -> list[Span]:
     """The spans between the commas that are outside of brackets."""
     spans: list[Span] = []
     first, begin, last, end = span

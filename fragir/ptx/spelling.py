@@ -128,7 +128,7 @@ def tensor_address(base: str, coordinates: list[str] | tuple[str, ...]) -> str:
     return f"[{base}, {vector(coordinates)}]"
 
 
-def negated(predicate: str) -> str:
+def negate(predicate: str) -> str:
     """`!%p1`."""
     return f"!{predicate}"
 

@@ -94,11 +94,11 @@ def _list(nodes: Iterable[Node]) -> str:
     return ", ".join([_TEXT[type(node)](node) for node in nodes])
 
 
-def _token(node: Any) -> str:
+def _token_text(node: Any) -> str:
     return node.text
 
 
-def _bracketed(node: Node, weakest: int) -> str:
+def _bracket(node: Node, weakest: int) -> str:
     """`node` as a part of an expression, in brackets if it binds weaker than `weakest`."""
     level = len(_LEVELS)
     if isinstance(node, tree.Conditional):
@@ -112,16 +112,16 @@ def _bracketed(node: Node, weakest: int) -> str:
 
 def _binary(node: tree.Binary) -> str:
     level = PRECEDENCE[node.operator]
-    left, right = _bracketed(node.left, level), _bracketed(node.right, level + 1)
+    left, right = _bracket(node.left, level), _bracket(node.right, level + 1)
     return f"{left} {node.operator} {right}"
 
 
 def _conditional(node: tree.Conditional) -> str:
-    return f"{_bracketed(node.condition, 0)} ? {_text(node.then)} : {_text(node.otherwise)}"
+    return f"{_bracket(node.condition, 0)} ? {_text(node.then)} : {_text(node.otherwise)}"
 
 
 def _unary(node: tree.Unary) -> str:
-    return node.operator + _bracketed(node.operand, len(_LEVELS))
+    return node.operator + _bracket(node.operand, len(_LEVELS))
 
 
 def _address(node: tree.Address) -> str:
@@ -142,7 +142,7 @@ def _guard(node: tree.Guard) -> str:
     return ("@!" if node.negated else "@") + node.register.text
 
 
-def _dotted(words: Iterable[str]) -> str:
+def _dotted_words(words: Iterable[str]) -> str:
     return "".join(f".{word} " for word in words)
 
 
@@ -176,13 +176,13 @@ def _pointer(node: tree.Pointer) -> str:
 
 def _parameter(node: tree.Declaration) -> str:
     """A declaration without its end, which is all that a parameter has."""
-    words = _dotted((*node.linkage, node.space))
+    words = _dotted_words((*node.linkage, node.space))
     if node.bank:
         words = f"{words[:-1]}[{node.bank.text}] "
     words += _attributes(node.attributes)
     if node.align:
         words += f".align {node.align.text} "
-    words += _dotted(x for x in (node.vector, node.type) if x)
+    words += _dotted_words(x for x in (node.vector, node.type) if x)
     if node.pointer:
         words += _text(node.pointer) + " "
     return words + _list(node.variables)
@@ -197,7 +197,7 @@ def _parameters(nodes: tuple[tree.Declaration, ...]) -> str:
 
 
 def _function_head(node: tree.Function) -> str:
-    head = _dotted((*node.linkage, node.kind)) + _attributes(node.attributes)
+    head = _dotted_words((*node.linkage, node.kind)) + _attributes(node.attributes)
     if node.returns is not None:
         head += _parameters(node.returns) + " "
     head += node.name.text
@@ -258,11 +258,11 @@ def _section_name(node: tree.SectionName) -> str:
 
 
 _TEXT: Mapping[type, Callable[[Any], str]] = {
-    tree.Name: _token,
-    tree.Integer: _token,
-    tree.Float: _token,
-    tree.String: _token,
-    tree.Comment: _token,
+    tree.Name: _token_text,
+    tree.Integer: _token_text,
+    tree.Float: _token_text,
+    tree.String: _token_text,
+    tree.Comment: _token_text,
     tree.Sink: lambda x: "_",
     tree.Component: lambda x: f"{x.base.text}.{x.component}",
     tree.Vector: lambda x: f"{{{_list(x.elements)}}}",
@@ -273,7 +273,7 @@ _TEXT: Mapping[type, Callable[[Any], str]] = {
     tree.Unary: _unary,
     tree.Binary: _binary,
     tree.Conditional: _conditional,
-    tree.Cast: lambda x: f"(.{x.type}) {_bracketed(x.operand, len(_LEVELS))}",
+    tree.Cast: lambda x: f"(.{x.type}) {_bracket(x.operand, len(_LEVELS))}",
     tree.Apply: lambda x: f"{_text(x.function)}({_text(x.argument)})",
     tree.Resident: lambda x: f"{_text(x.vector)}|{_text(x.predicate)}",
     tree.Setting: lambda x: f"{x.field} = {x.value}",
@@ -298,6 +298,6 @@ _TEXT: Mapping[type, Callable[[Any], str]] = {
     tree.SectionData: lambda x: f".{x.type} {_list(x.values)}",
     tree.SectionName: _section_name,
     tree.Dwarf: lambda x: f"@@DWARF .{x.directive} {_list(x.values)}",
-    tree.DwarfFlag: _token,
+    tree.DwarfFlag: _token_text,
     tree.Alias: lambda x: f".alias {x.name.text}, {x.target.text};",
 }

@@ -171,7 +171,7 @@ def special(x: Bounded, operands: tuple[Bounded, ...], decided: Array | bool = T
     return Bounded(np.where(nan, np.nan, x.value), bound)
 
 
-def apart(x: Array, y: Array) -> Floats:
+def distance_between(x: Array, y: Array) -> Floats:
     """How far two values are apart: equal infinities not at all, nor two NaN."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     same = (x == y) | (np.isnan(x) & np.isnan(y))
@@ -179,6 +179,6 @@ def apart(x: Array, y: Array) -> Floats:
     return np.where(np.isnan(distance), np.inf, distance)
 
 
-def spread(low: Floats, high: Floats, value: Floats) -> Floats:
+def interval_bound(low: Floats, high: Floats, value: Floats) -> Floats:
     """The bound of a value of which only the ends of its interval are known."""
     return np.maximum(np.abs(high - value), np.abs(low - value))

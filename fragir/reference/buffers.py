@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from fragir.dialects.linalg.destinations import homes_of
-from fragir.dialects.memory_types import kept_dims, mixed
+from fragir.dialects.memory_types import kept_dims, mixed_numbers
 from fragir.dialects.shorthands import memref_type
 from fragir.dialects.tensors.packing import GenerateOp, Packing, PacksInTiles, UnpacksTiles
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.formats import Array, type_name
-from fragir.reference.memory import BoundedMemory, Where, unwritten
+from fragir.reference.memory import BoundedMemory, Where, unwritten_memory
 from fragir.reference.run import Run
 
 # -- slices ----------------------------------------------------------------------------------------
@@ -35,10 +35,13 @@ def part_of(
     """Where the elements of a part lie, whose type has a shape: an index for each dimension that
     the type leaves out. FragirError where some lie outside.
     """
-    declared = mixed(op.static_sizes, op.sizes)
+    declared = mixed_numbers(op.static_sizes, op.sizes)
     kept = kept_dims(declared, shape, op.name)
-    offsets = run.numbers(mixed(op.static_offsets, op.offsets))
-    sizes, strides = run.numbers(declared), run.numbers(mixed(op.static_strides, op.strides))
+    offsets = run.numbers(mixed_numbers(op.static_offsets, op.offsets))
+    sizes, strides = (
+        run.numbers(declared),
+        run.numbers(mixed_numbers(op.static_strides, op.strides)),
+    )
     whole = _shape(run, op.dest if isinstance(op, tensor.InsertSliceOp) else op.source)
     where: list[int | slice] = []
     for dim, (offset, size, stride, extent) in enumerate(
@@ -70,14 +73,14 @@ def alloc(run: Run, op: memref.AllocOp | memref.AllocaOp) -> None:
     type_ = op.memref.type
     assert isinstance(type_, MemRefType)
     shape = run.shape(type_, op.dynamic_sizes)
-    run[op.memref] = unwritten(shape, type_name(type_))
+    run[op.memref] = unwritten_memory(shape, type_name(type_))
 
 
 def empty(run: Run, op: tensor.EmptyOp) -> None:
     type_ = op.tensor.type
     assert isinstance(type_, TensorType)
     shape = run.shape(type_, op.dynamic_sizes)
-    run[op.tensor] = unwritten(shape, type_name(type_)).content
+    run[op.tensor] = unwritten_memory(shape, type_name(type_)).content
 
 
 def expand(run: Run, op: memref.ExpandShapeOp) -> None:
@@ -147,7 +150,7 @@ def returned(run: Run, op: func.ReturnOp) -> None:
         home.write(result)
 
 
-def same(run: Run, op: memref.CastOp | tensor.CastOp) -> None:
+def cast(run: Run, op: memref.CastOp | tensor.CastOp) -> None:
     run.values[op.results[0]] = run.values[op.operands[0]]
 
 
@@ -177,12 +180,12 @@ def insert_slice(run: Run, op: tensor.InsertSliceOp) -> None:
 def collapse_shape(run: Run, op: tensor.CollapseShapeOp) -> None:
     groups = [[index.value.data for index in group] for group in op.reassociation]
     shape = run[op.src].value.shape
-    run[op.result] = _reshaped(run, op.src, [prod(shape[d] for d in group) for group in groups])
+    run[op.result] = _reshape(run, op.src, [prod(shape[d] for d in group) for group in groups])
 
 
 def expand_shape(run: Run, op: tensor.ExpandShapeOp) -> None:
-    sizes = run.numbers(mixed(op.static_output_shape, op.dynamic_output_shape))
-    run[op.result] = _reshaped(run, op.src, sizes)
+    sizes = run.numbers(mixed_numbers(op.static_output_shape, op.dynamic_output_shape))
+    run[op.result] = _reshape(run, op.src, sizes)
 
 
 def extract(run: Run, op: tensor.ExtractOp) -> None:
@@ -223,8 +226,8 @@ def concat(run: Run, op: tensor.ConcatOp) -> None:
 def pad(run: Run, op: tensor.PadOp) -> None:
     """What is around a tensor is what the region gives at its place."""
     x = run[op.source]
-    low = run.numbers(mixed(op.static_low, op.low))
-    high = run.numbers(mixed(op.static_high, op.high))
+    low = run.numbers(mixed_numbers(op.static_low, op.low))
+    high = run.numbers(mixed_numbers(op.static_high, op.high))
     if min((*low, *high), default=0) < 0:
         raise FragirError(f"{op.name} takes {min(*low, *high)} elements more; it adds them only")
     shape = [a + n + b for a, n, b in zip(low, x.value.shape, high, strict=True)]
@@ -242,7 +245,7 @@ def _memory(run: Run, value: SSAValue) -> BoundedMemory:
     return BoundedMemory(x.value.copy(), x.bound.copy(), type_name(value.type))
 
 
-def _reshaped(run: Run, value: SSAValue, shape: Sequence[int]) -> Bounded:
+def _reshape(run: Run, value: SSAValue, shape: Sequence[int]) -> Bounded:
     memory = _memory(run, value).reshaped(shape)
     return Bounded(memory.value, memory.bound)
 
@@ -275,12 +278,12 @@ def pack(run: Run, op: PacksInTiles) -> None:
         padding = run[op.padding_value]
         value = np.pad(value, more, constant_values=padding.value.item())
         bound = np.pad(bound, more, constant_values=padding.bound.item())
-    _give(run, op, Bounded(_tiled(op, value), _tiled(op, bound)))
+    _give(run, op, Bounded(_tile(op, value), _tile(op, bound)))
 
 
 def unpack(run: Run, op: UnpacksTiles) -> None:
     x, shape = run[op.source], run[op.dest].value.shape
-    _give(run, op, Bounded(_whole(op, x.value, shape), _whole(op, x.bound, shape)))
+    _give(run, op, Bounded(_tile_places(op, x.value, shape), _tile_places(op, x.bound, shape)))
 
 
 def _give(run: Run, op: Packing, found: Bounded) -> None:
@@ -295,7 +298,7 @@ def _give(run: Run, op: Packing, found: Bounded) -> None:
     home.write(found)
 
 
-def _tiled(op: Packing, x: Array) -> Array:
+def _tile(op: Packing, x: Array) -> Array:
     counts = [size // (op.tile_of(dim) or 1) for dim, size in enumerate(x.shape)]
     split = [n for dim, count in enumerate(counts) for n in (count, op.tile_of(dim) or 1)]
     order = [*(2 * dim for dim in op.order), *(2 * dim + 1 for dim in op.positions)]
@@ -303,7 +306,7 @@ def _tiled(op: Packing, x: Array) -> Array:
     return x.reshape(split).transpose([*order, *rest]).reshape([*(split[at] for at in order)])
 
 
-def _whole(op: Packing, x: Array, shape: tuple[int, ...]) -> Array:
+def _tile_places(op: Packing, x: Array, shape: tuple[int, ...]) -> Array:
     """Places of all elements in the tiles."""
     places = np.ogrid[tuple(map(slice, shape))]
     outer = [places[dim] // (op.tile_of(dim) or 1) for dim in op.order]

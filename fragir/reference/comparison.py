@@ -9,7 +9,7 @@ from typing import Literal, cast
 import numpy as np
 
 from fragir.errors import FragirError
-from fragir.reference.bounded import Bounded, apart
+from fragir.reference.bounded import Bounded, distance_between
 from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, decode
 
 Verdict = Literal["PASS", "FAIL", "UNJUDGED"]
@@ -117,13 +117,13 @@ def _compare(
     free = np.isinf(bound)
     if not value.size:
         return Comparison(0, 0.0, 0.0, 0, None)
-    error, limit = apart(measured, value), bound
+    error, limit = distance_between(measured, value), bound
     wrong = ~(error <= bound) & ~free
     judged = ~free
     target: Floats = value
     if answer is not None or rtol is not None:
         target = value if answer is None else answer.astype(np.float64)
-        distance = apart(measured, target)
+        distance = distance_between(measured, target)
         more = np.where(free, 0.0, 2 * bound) + _relative(target, rtol)
         asked = free if answer is None else np.ones(free.shape, bool)
         missed = asked & ~(distance <= more)

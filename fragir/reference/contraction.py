@@ -31,7 +31,7 @@ from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.linalg.shaped import SoftmaxOp
 from fragir.errors import FragirError
 from fragir.reference import elementwise
-from fragir.reference.bounded import Bounded, apart, bounded, exactly, rounded
+from fragir.reference.bounded import Bounded, bounded, distance_between, exactly, rounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, half_spacing, type_name
 from fragir.reference.memory import BoundedMemory
 from fragir.reference.reductions import in_any_order, one_by_one, total
@@ -152,7 +152,7 @@ def each_alone(op: LinalgStructuredOperation, evaluate: Alone) -> list[Bounded]:
     """Outputs along different loops: what computes one must not need what another holds by then."""
     found: dict[int, Bounded] = {}
     for numbers in by_loops(op):
-        alone = _alone(op, numbers)
+        alone = _single_outputs(op, numbers)
         try:
             found.update(zip(numbers, evaluate(alone), strict=True))
         finally:
@@ -160,12 +160,12 @@ def each_alone(op: LinalgStructuredOperation, evaluate: Alone) -> list[Bounded]:
     return [found[number] for number in range(len(op.outputs))]
 
 
-def _alone(op: LinalgStructuredOperation, numbers: Sequence[int]) -> ops.GenericOp:
+def _single_outputs(op: LinalgStructuredOperation, numbers: Sequence[int]) -> ops.GenericOp:
     """The operation with some of its outputs only, in no block."""
     first, block = len(op.inputs), op.body.block
     end = block.last_op
     assert end is not None
-    needed = _needed([end.operands[number] for number in numbers], block)
+    needed = _needed_values([end.operands[number] for number in numbers], block)
     maps, every = list(op.get_indexing_maps()), set(range(len(op.get_iterator_types())))
     others = [
         at
@@ -195,7 +195,7 @@ def _alone(op: LinalgStructuredOperation, numbers: Sequence[int]) -> ops.Generic
     )
 
 
-def _needed(values: Sequence[SSAValue], block: Block) -> set[SSAValue]:
+def _needed_values(values: Sequence[SSAValue], block: Block) -> set[SSAValue]:
     """Those of a block that values are computed from."""
     left, found = list(values), set[SSAValue]()
     while left:
@@ -228,7 +228,7 @@ def _results(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
     every = set(range(len(op.get_iterator_types())))
     if all(every <= map_.used_dims() for map_ in maps_of(op)[len(op.inputs) :]):
         return _elementwise(run, op)
-    return _reduced(run, op)
+    return _reduce(run, op)
 
 
 def _dims(op: LinalgStructuredOperation, map_: AffineMap) -> list[int]:
@@ -273,7 +273,7 @@ def _elementwise(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
 # Contractions ------------------------------------------------------------------------------------
 
 
-def _reduced(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
+def _reduce(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
     """What an operation reduces to: by products, by combining in any order, or in order."""
     if len(op.outputs) > 1:
         return _in_order(run, op)
@@ -305,11 +305,11 @@ def _contract(run: Run, op: LinalgStructuredOperation, unsigned: tuple[bool, boo
     for i, without_sign in enumerate(unsigned):
         if without_sign and names[i][0] == "s":
             names[i] = f"u{names[i][1:]}"
-            factors[i] = Bounded(INTEGERS[names[i]].wrapped(factors[i].value), factors[i].bound)
+            factors[i] = Bounded(INTEGERS[names[i]].wrap(factors[i].value), factors[i].bound)
     places = grid(extents)
     groups = ((batch, rows, inner), (batch, inner, columns), (batch, rows, columns))
     a, b, c = (
-        _arranged(spread(x, map_, places), extents, *group)
+        _arrange(spread(x, map_, places), extents, *group)
         for x, map_, group in zip((*factors, run[op.outputs[0]]), maps, groups, strict=True)
     )
     types = names[0], names[1], type_name(op.outputs[0].type)
@@ -402,7 +402,7 @@ def _in_order(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
     return found
 
 
-def _arranged(x: Bounded, extents: Sequence[int], *groups: list[int]) -> Bounded:
+def _arrange(x: Bounded, extents: Sequence[int], *groups: list[int]) -> Bounded:
     """An operand with a dimension a loop as a stack of matrices: one for each group of loops.
 
     What depends on no loop of a group is the same all along it.
@@ -497,7 +497,7 @@ def _either_start(
 
 def either(x: Bounded, y: Bounded) -> Bounded:
     """One of two results, nobody knows which."""
-    return bounded(x.value, np.maximum(x.bound, y.bound + apart(x.value, y.value)))
+    return bounded(x.value, np.maximum(x.bound, y.bound + distance_between(x.value, y.value)))
 
 
 # -- softmax ---------------------------------------------------------------------------------------

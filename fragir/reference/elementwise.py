@@ -14,12 +14,12 @@ from fragir.reference import functions
 from fragir.reference.bounded import (
     UNIT,
     Bounded,
-    apart,
     bounded,
+    distance_between,
     evaluated,
+    interval_bound,
     rounded,
     special,
-    spread,
 )
 from fragir.reference.formats import FLOATS, Array, FloatFormat, Floats
 
@@ -44,14 +44,14 @@ def monotone(function: Callable[[Floats], Floats], x: Bounded, *, pole: bool = F
     """
     value = function(x.value)
     low, high = x.value - x.bound, x.value + x.bound
-    bound = spread(function(np.maximum(low, 0.0)), function(high), value)
+    bound = interval_bound(function(np.maximum(low, 0.0)), function(high), value)
     bound = bound + 8 * UNIT * (np.abs(value) + bound)
     outside = (low <= 0) if pole else (low < 0)
     bound = np.where(outside | x.unknown, np.inf, np.where(x.bound == 0, 0.0, bound))
-    return _settled(bounded(value, bound), x, negative=high < 0)
+    return _settle_special(bounded(value, bound), x, negative=high < 0)
 
 
-def _settled(result: Bounded, x: Bounded, negative: Array | bool = False) -> Bounded:
+def _settle_special(result: Bounded, x: Bounded, negative: Array | bool = False) -> Bounded:
     """Certain where a certain argument or its result is infinite or NaN.
 
     So is NaN for an uncertain argument that is `negative`.
@@ -116,7 +116,7 @@ def _log2(x: Bounded, form: FloatFormat) -> Bounded:
     near = (high > 0.5) & (low < 2)
     error = 2.0**-22 * np.where(near, np.maximum(1.0, plain.magnitude), plain.magnitude)
     error = error + 8 * UNIT * np.abs(plain.value)
-    return _settled(bounded(plain.value, plain.bound + error), x, negative=high < 0)
+    return _settle_special(bounded(plain.value, plain.bound + error), x, negative=high < 0)
 
 
 def _log(factor: float) -> Unary:
@@ -136,7 +136,7 @@ def _tanh(x: Bounded, form: FloatFormat) -> Bounded:
     value = np.tanh(x.value)
     bound = np.where(x.unknown, np.inf, np.minimum(x.bound, 2.0))
     error = np.where(value == 0, 0.0, (2.0**-11 + 8 * UNIT) * np.abs(value)) + 2.0**-11 * bound
-    return _settled(bounded(value, bound + error), x)
+    return _settle_special(bounded(value, bound + error), x)
 
 
 def _circular(function: Callable[[Floats], Floats]) -> Unary:
@@ -149,7 +149,7 @@ def _circular(function: Callable[[Floats], Floats]) -> Unary:
         error = np.where(x.magnitude <= 2 * np.pi, 2.0**-20.5, far)
         bound = np.minimum(x.bound, 2.0) + error + 8 * UNIT
         bound = np.where((x.value == 0) & (x.bound == 0), 0.0, bound)  # 0 and 1
-        return _settled(bounded(value, bound), x)
+        return _settle_special(bounded(value, bound), x)
 
     return apply
 
@@ -159,11 +159,11 @@ def _rsqrt(x: Bounded, form: FloatFormat) -> Bounded:
     each rounded once."""
     value = 1 / np.sqrt(x.value)
     low, high = x.value - x.bound, x.value + x.bound
-    bound = spread(1 / np.sqrt(low), 1 / np.sqrt(high), value)
+    bound = interval_bound(1 / np.sqrt(low), 1 / np.sqrt(high), value)
     bound = np.where(x.bound == 0, 0.0, np.where((low <= 0) | x.unknown, np.inf, bound))
     own = 0.0 if form.name == "f64" else 2.0**-22.9
     error = (own + 8 * UNIT) * (np.abs(value) + bound)
-    return _settled(bounded(value, bound + error), x, negative=high < 0)
+    return _settle_special(bounded(value, bound + error), x, negative=high < 0)
 
 
 APPROXIMATED: dict[str, Unary] = {
@@ -200,10 +200,12 @@ def mul(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return _either_zero(rounded(_product(x, y), form), ~(x.signed & y.signed), form)
 
 
-def mul_contracted(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
+def contracted_product(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     """A product that is rounded, or formed together with the sum that it goes into."""
     whole, single = _product(x, y), mul(x, y, form)
-    away = np.where(single.nan & np.isnan(whole.value), 0.0, apart(single.value, whole.value))
+    away = np.where(
+        single.nan & np.isnan(whole.value), 0.0, distance_between(single.value, whole.value)
+    )
     own = 0.0 if form.name != "f64" else UNIT * np.abs(whole.value)
     return bounded(single.value, np.where(single.unknown, np.inf, single.bound + away + own))
 
@@ -291,7 +293,7 @@ def _integral(function: Callable[[Floats], Floats]) -> Unary:
     def apply(x: Bounded, form: FloatFormat) -> Bounded:
         value = function(x.value)
         low, high = function(x.value - x.bound), function(x.value + x.bound)
-        bound = np.where(x.unknown, np.inf, spread(low, high, value))
+        bound = np.where(x.unknown, np.inf, interval_bound(low, high, value))
         result = bounded(value, np.where(x.bound == 0, 0.0, bound))
         return _either_zero(result, np.signbit(low) != np.signbit(high), form)
 
@@ -368,7 +370,7 @@ def select(condition: Bounded, x: Bounded, y: Bounded) -> Bounded:
     value = np.where(condition.value, x.value, y.value)
     chosen = np.where(condition.value, x.bound, y.bound)
     other_value = np.where(condition.value, y.value, x.value)
-    other = np.where(condition.value, y.bound, x.bound) + apart(other_value, value)
+    other = np.where(condition.value, y.bound, x.bound) + distance_between(other_value, value)
     return bounded(value, np.where(condition.bound > 0, np.maximum(chosen, other), chosen))
 
 
@@ -389,12 +391,12 @@ def apply(
     """The result of an operation under its flags; None where they change nothing."""
     form = FLOATS[result]
     if name == "arith.mulf" and "contract" in flags:
-        return mul_contracted(operands[0], operands[1], form)
+        return contracted_product(operands[0], operands[1], form)
     if form.name not in ("f32", "f16", "bf16"):
         return None
     if name == "arith.divf" and flags & {"arcp", "afn"}:
         x, y = operands
-        return _narrowed(_quotient(x, y, "arcp" in flags), form)
+        return _narrow_result(_quotient(x, y, "arcp" in flags), form)
     if "afn" not in flags:
         return None
     x = operands[0]
@@ -409,10 +411,10 @@ def apply(
         found = APPROXIMATED[name](x, F32)
     else:
         return None
-    return _narrowed(found, form)
+    return _narrow_result(found, form)
 
 
-def _narrowed(x: Bounded, form: FloatFormat) -> Bounded:
+def _narrow_result(x: Bounded, form: FloatFormat) -> Bounded:
     return x if form.name == "f32" else rounded(x, form, correct=False)
 
 

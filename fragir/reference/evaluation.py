@@ -80,7 +80,7 @@ def _value(type_: Attribute, argument: Any) -> Value:
         return exactly(round_to(np.asarray(float(argument)), FLOATS[name]))
     if name == PREDICATE:
         return exactly(np.asarray(bool(argument)))
-    return exactly(INTEGERS[name].wrapped(np.asarray(int(argument), np.int64)))
+    return exactly(INTEGERS[name].wrap(np.asarray(int(argument), np.int64)))
 
 
 def _check_function(function: object) -> None:
@@ -96,11 +96,11 @@ def outputs(function: func.FuncOp) -> list[int]:
     _check_function(function)
     roots: set[SSAValue] = set()
     for op in function.walk():
-        roots |= {_root(value) for value in _written(op)}
+        roots |= {_root(value) for value in _written_memory(op)}
     return [i for i, argument in enumerate(function.body.block.args) if argument in roots]
 
 
-def _written(op: Operation) -> Sequence[SSAValue]:
+def _written_memory(op: Operation) -> Sequence[SSAValue]:
     if op.name == "frag.launch":
         from fragir.reference.control import kernel_of  # few programs need it
 

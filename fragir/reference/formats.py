@@ -61,7 +61,7 @@ class Integers:
             return "bool"
         return f"{'' if self.signed and self.bits >= 8 else 'u'}int{max(8, self.bits)}"
 
-    def wrapped(self, values: Array) -> Array:
+    def wrap(self, values: Array) -> Array:
         """Any integers modulo 2^bits, as int64; those of u64 from 2^63 on are negative there."""
         if self.bits == 64:
             return values
@@ -187,7 +187,7 @@ def _positive(name: str) -> Floats:
     return values
 
 
-def _unpacked(array: Array, per: int) -> Array:
+def _unpack_codes(array: Array, per: int) -> Array:
     """The codes of elements that stand several to a byte, along the contiguous dimension."""
     along = array.ndim - 1
     if array.size:  # an empty array may have any strides
@@ -200,7 +200,7 @@ def _unpacked(array: Array, per: int) -> Array:
     return np.moveaxis(flat, -1, along)
 
 
-def _packed(codes: Array, per: int) -> Array:
+def _pack_codes(codes: Array, per: int) -> Array:
     """Codes several to a byte along the last dimension."""
     parts = (*codes.shape[:-1], codes.shape[-1] // per, per)
     grouped = (codes & ((1 << 8 // per) - 1)).reshape(parts)
@@ -217,11 +217,11 @@ def decode(array: Array, name: str) -> Array:
     if array.dtype.itemsize != kind.itemsize:
         raise FragirError(f"an array of {array.dtype} cannot hold {name}, which is {kind}")
     if name in PER_BYTE:
-        array = _unpacked(array.view(kind), PER_BYTE[name])
+        array = _unpack_codes(array.view(kind), PER_BYTE[name])
     elif array.dtype != kind:
         array = np.ascontiguousarray(array).view(kind)
     if name in INTEGERS:
-        return INTEGERS[name].wrapped(array.astype(np.int64))
+        return INTEGERS[name].wrap(array.astype(np.int64))
     with np.errstate(invalid="ignore"):  # signalling NaNs
         return _float_values(array, name)
 
@@ -248,8 +248,8 @@ def encode(values: Array, name: str) -> Array:
     """
     kind = storage(name)
     if name in INTEGERS:
-        wrapped = INTEGERS[name].wrapped(np.asarray(values, np.int64))
-        return _packed(wrapped, PER_BYTE[name]) if name in PER_BYTE else wrapped.astype(kind)
+        wrapped = INTEGERS[name].wrap(np.asarray(values, np.int64))
+        return _pack_codes(wrapped, PER_BYTE[name]) if name in PER_BYTE else wrapped.astype(kind)
     rounded = round_to(np.asarray(values, np.float64), FLOATS[name])
     if name == "bf16":
         return (rounded.astype(np.float32).view(np.uint32) >> 16).astype(kind)
@@ -264,7 +264,7 @@ def encode(values: Array, name: str) -> Array:
     largest = len(positive) - 1
     code = np.where(np.isnan(rounded), largest, np.minimum(code, largest))
     code = code | np.where(np.signbit(rounded), len(positive), 0)
-    return _packed(code, PER_BYTE[name]) if name in PER_BYTE else code.astype(kind)
+    return _pack_codes(code, PER_BYTE[name]) if name in PER_BYTE else code.astype(kind)
 
 
 # -- element types ---------------------------------------------------------------------------------

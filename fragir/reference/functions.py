@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fragir.reference.bounded import UNIT, Bounded, bounded, rounded, spread
+from fragir.reference.bounded import UNIT, Bounded, bounded, interval_bound, rounded
 from fragir.reference.formats import FLOATS, Array, FloatFormat, Floats
 
 Unary = Callable[[Bounded, FloatFormat], Bounded]
@@ -79,7 +79,9 @@ def _monotone(
     def apply(x: Bounded) -> Bounded:
         left, right = x.value - x.bound, x.value + x.bound
         value = function(x.value)
-        reach = spread(function(np.maximum(left, low)), function(np.minimum(right, high)), value)
+        reach = interval_bound(
+            function(np.maximum(left, low)), function(np.minimum(right, high)), value
+        )
         certain = x.bound == 0
         outside = (right < low) | (left > high)
         reach = np.where(certain | (outside & ~x.unknown), 0.0, reach)
@@ -93,7 +95,7 @@ def _monotone(
 def _cosh(x: Bounded) -> Bounded:
     nearest = np.maximum(np.abs(x.value) - x.bound, 0.0)
     value = np.cosh(x.value)
-    reach = spread(np.cosh(nearest), np.cosh(x.magnitude), value)
+    reach = interval_bound(np.cosh(nearest), np.cosh(x.magnitude), value)
     reach = np.where(x.bound == 0, 0.0, np.where(x.unknown | np.isnan(reach), np.inf, reach))
     return _of_f32("math.cosh", value, reach, (x.bound == 0) & (value == 1))
 
@@ -101,7 +103,7 @@ def _cosh(x: Bounded) -> Bounded:
 def _tan(x: Bounded) -> Bounded:
     value = np.tan(x.value)
     left, right = x.value - x.bound, x.value + x.bound
-    reach = spread(np.tan(left), np.tan(right), value)
+    reach = interval_bound(np.tan(left), np.tan(right), value)
     poles = np.floor(left / np.pi + 0.5) != np.floor(right / np.pi + 0.5)
     far = (x.magnitude > FARTHEST) & np.isfinite(x.value)
     reach = np.where(x.bound == 0, 0.0, np.where(poles | np.isnan(reach), np.inf, reach))
@@ -116,7 +118,7 @@ def _round(x: Floats) -> Floats:
 
 def round_away(x: Bounded, form: FloatFormat) -> Bounded:
     value = np.where(np.isfinite(x.value), _round(x.value), x.value)
-    reach = spread(_round(x.value - x.bound), _round(x.value + x.bound), value)
+    reach = interval_bound(_round(x.value - x.bound), _round(x.value + x.bound), value)
     reach = np.where(x.unknown | np.isnan(reach), np.inf, reach)
     return bounded(value, np.where(x.bound == 0, 0.0, reach))
 

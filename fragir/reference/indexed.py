@@ -21,7 +21,7 @@ from fragir.reference.formats import (
     overflow,
     type_name,
 )
-from fragir.reference.memory import BoundedMemory, Window, unwritten
+from fragir.reference.memory import BoundedMemory, Window, unwritten_memory
 from fragir.reference.reductions import half_unit, lowest_bits
 from fragir.reference.run import Run
 
@@ -48,15 +48,15 @@ def places(run: Run, op: Indexed) -> Places:
         mask = run[op.mask]
         if mask.bound.any():
             raise FragirError(f"{op.name}: the mask depends on rounding")
-        kept = kept & _spread(mask.value, shape)
+        kept = kept & _spread_rows(mask.value, shape)
     tiles = op.index_tiles()
     indices: list[Array] = []
     for dim, index in enumerate(op.all_indices()):
         if dim in tiles:
             given = run[tiles[dim]]
-            if (_spread(given.bound, shape) > 0)[kept].any():
+            if (_spread_rows(given.bound, shape) > 0)[kept].any():
                 raise FragirError(f"{op.name}: an index depends on rounding")
-            indices.append(np.broadcast_to(_spread(given.value, shape), shape))
+            indices.append(np.broadcast_to(_spread_rows(given.value, shape), shape))
             continue
         start = np.int64(run.number(index))
         along = dim - memory.value.ndim + len(shape)
@@ -78,7 +78,7 @@ def places(run: Run, op: Indexed) -> Places:
     return Places(np.asarray(flat), kept)
 
 
-def _spread(values: Array, shape: tuple[int, ...]) -> Array:
+def _spread_rows(values: Array, shape: tuple[int, ...]) -> Array:
     """One value for each row along the rows of a tile; what has its shape as it is."""
     values = values.reshape(values.shape + (1,) * (len(shape) - values.ndim))
     return np.broadcast_to(values, shape)
@@ -155,7 +155,7 @@ def atomic(run: Run, op: frag.AtomicOp) -> None:
         add_floats(run, memory, at, values, flushes=not frag.is_shared(op.memory.type))
     if op.old is not None:
         # others may have come before
-        run[op.old] = unwritten(frag.tile_of(op.old).shape, element).content
+        run[op.old] = unwritten_memory(frag.tile_of(op.old).shape, element).content
 
 
 def add_tile(run: Run, memory: BoundedMemory, indices: Sequence[int], x: Bounded) -> None:
@@ -182,12 +182,12 @@ def change_integers(memory: BoundedMemory, at: Array, x: Bounded, kind: str, ele
     """What integers are changed to does not depend on the order."""
     value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)
     form = INTEGERS[element]
-    value[at] = form.wrapped(value[at])
-    new = form.wrapped(x.value)
+    value[at] = form.wrap(value[at])
+    new = form.wrap(x.value)
     change = _INTEGER[kind]
     low, high = (value.astype(np.float64) + sign * bound for sign in (-1, 1))
     change.at(value, at, new)
-    value[at] = form.wrapped(value[at])
+    value[at] = form.wrap(value[at])
     if kind in ("max", "min"):  # of the ends of intervals
         change.at(low, at, new - x.bound)
         change.at(high, at, new + x.bound)

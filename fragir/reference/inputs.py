@@ -91,10 +91,10 @@ def resolve(
             )
         for d, (name, size) in enumerate(zip(slot.names, slot.shape, strict=True)):
             if size is not None:
-                _agree(origin, name, size, f"{slot.name}'s type")
+                _check_agrees(origin, name, size, f"{slot.name}'s type")
             if array is not None:
                 held = _elements(array, slot.element)[d]
-                _agree(origin, name, held, f"the array of {slot.name}")
+                _check_agrees(origin, name, held, f"the array of {slot.name}")
     missing = {
         name
         for slot in arguments
@@ -120,7 +120,7 @@ def _elements(array: Array, element: str) -> tuple[int, ...]:
     return (*array.shape[:-1], array.shape[-1] * per) if array.shape else ()
 
 
-def _agree(origin: dict[str, tuple[int, str]], name: str, size: int, who: str) -> None:
+def _check_agrees(origin: dict[str, tuple[int, str]], name: str, size: int, who: str) -> None:
     other, said = origin.setdefault(name, (size, who))
     if other != size:
         raise FragirError(f"the size {name} is {other} by {said}, but {size} by {who}")
@@ -161,11 +161,11 @@ def generate(
             if i in counts:
                 content = np.zeros(shape)
             elif i in chunks or (slot.element == "ue8m0" and slot.name not in kinds):
-                content = _needed(generator, shape, chunks.get(i))
+                content = _needed_codes(generator, shape, chunks.get(i))
             elif own == "onehot":
                 content = np.zeros(shape)
                 if i in hot and content.size:
-                    sign = -1.0 if _signed(slot.element) and generator.random() < 0.5 else 1.0
+                    sign = -1.0 if _is_signed(slot.element) and generator.random() < 0.5 else 1.0
                     place = tuple(point[name] for name in slot.names)
                     content[place] = sign * float(generator.integers(1, 8))
             else:
@@ -204,7 +204,9 @@ _HALVES = (0b0100, 0b1110)
 _RISING = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
 
 
-def _needed(generator: np.random.Generator, shape: tuple[int, ...], chunk: int | None) -> Array:
+def _needed_codes(
+    generator: np.random.Generator, shape: tuple[int, ...], chunk: int | None
+) -> Array:
     """Metadata, or scales where there is no chunk: what a product cannot be without."""
     if chunk is None:
         return 2.0 ** generator.integers(-2, 3, shape)
@@ -212,7 +214,7 @@ def _needed(generator: np.random.Generator, shape: tuple[int, ...], chunk: int |
     return legal[generator.integers(len(legal), size=shape)]
 
 
-def _signed(element: str) -> bool:
+def _is_signed(element: str) -> bool:
     if element not in FLOATS and element not in INTEGERS:
         raise FragirError(
             f"the reference does not know {element}",
@@ -245,7 +247,7 @@ def _content(
         )
     if kind == "normal" and real:
         return generator.standard_normal(shape)
-    return generator.integers(-4 if _signed(slot.element) else 0, 5, shape).astype(np.float64)
+    return generator.integers(-4 if _is_signed(slot.element) else 0, 5, shape).astype(np.float64)
 
 
 def _permutations(

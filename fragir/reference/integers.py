@@ -13,7 +13,7 @@ from fragir.reference.formats import FLOATS, INTEGERS, Array, Integers
 Operation = Callable[[Array, Array, Integers], Array]
 
 
-def _unsigned(x: Array, form: Integers) -> Array:
+def _as_unsigned(x: Array, form: Integers) -> Array:
     """The same bits read without a sign, as uint64."""
     bits = x.astype(np.int64).view(np.uint64)
     return bits if form.bits == 64 else bits & np.uint64((1 << form.bits) - 1)
@@ -25,7 +25,7 @@ def _as_signed(x: Array) -> Array:
 
 def _without_sign(function: Callable[[Array, Array], Any]) -> Operation:
     def apply(x: Array, y: Array, form: Integers) -> Array:
-        return _as_signed(function(_unsigned(x, form), _unsigned(y, form)))
+        return _as_signed(function(_as_unsigned(x, form), _as_unsigned(y, form)))
 
     return apply
 
@@ -55,27 +55,27 @@ def _power(x: Array, y: Array, form: Integers) -> Array:
 
 def _high(x: Array, y: Array, form: Integers, signed: bool) -> Array:
     """The upper half of the product."""
-    unsigned = [_unsigned(v, form).astype(object) for v in (x, y)]
+    unsigned = [_as_unsigned(v, form).astype(object) for v in (x, y)]
     whole = x.astype(object) * y.astype(object) if signed else unsigned[0] * unsigned[1]
     half = (whole >> form.bits) & ((1 << form.bits) - 1)
     return np.asarray(half, object).astype(np.uint64).view(np.int64)
 
 
-def extended(name: str, x: Bounded, y: Bounded, form: Integers) -> tuple[Bounded, Bounded]:
+def extended_result(name: str, x: Bounded, y: Bounded, form: Integers) -> tuple[Bounded, Bounded]:
     """Both halves of a product, or a sum and its carry."""
     if name == "arith.addui_extended":
         low = apply("arith.addi", x, y, form)
-        carry = _unsigned(low.value, form) < _unsigned(x.value, form)
+        carry = _as_unsigned(low.value, form) < _as_unsigned(x.value, form)
         unsure = np.where(x.bound + y.bound > 0, 1.0, 0.0) + np.zeros(carry.shape)
         return low, Bounded(carry, unsure)
     low = apply("arith.muli", x, y, form)
-    high = form.wrapped(_high(x.value, y.value, form, name == "arith.mulsi_extended"))
+    high = form.wrap(_high(x.value, y.value, form, name == "arith.mulsi_extended"))
     return low, Bounded(high, np.where(x.bound + y.bound > 0, np.inf, 0.0) + np.zeros(high.shape))
 
 
-def counted(name: str, x: Bounded, form: Integers) -> Bounded:
+def bit_counts(name: str, x: Bounded, form: Integers) -> Bounded:
     """The bits that are set (ctpop), or zeros at the upper (ctlz) or the lower end (cttz)."""
-    bits = _unsigned(x.value, form)[..., None] >> np.arange(form.bits, dtype=np.uint64)
+    bits = _as_unsigned(x.value, form)[..., None] >> np.arange(form.bits, dtype=np.uint64)
     ones = (bits & np.uint64(1)).astype(np.int64)
     if name == "math.ctpop":
         value = ones.sum(-1)
@@ -89,11 +89,11 @@ def _shift(left: bool, signed: bool) -> Operation:
     """Counts of the width and more shift everything out (PTX ISA 9.2, section 9.7.8.8)."""
 
     def apply(x: Array, y: Array, form: Integers) -> Array:
-        count = np.minimum(_unsigned(y, form), np.uint64(form.bits)).astype(np.int64)
+        count = np.minimum(_as_unsigned(y, form), np.uint64(form.bits)).astype(np.int64)
         if not left and signed:
             return x >> np.minimum(count, form.bits - 1)
         # two shifts, since numpy leaves a shift by 64 open
-        bits, half = _unsigned(x, form), (count // 2).astype(np.uint64)
+        bits, half = _as_unsigned(x, form), (count // 2).astype(np.uint64)
         rest = count.astype(np.uint64) - half
         moved = bits << half << rest if left else bits >> half >> rest
         return _as_signed(moved)
@@ -135,7 +135,7 @@ _DIVISIONS = tuple(
 
 def apply(name: str, x: Bounded, y: Bounded, form: Integers) -> Bounded:
     """A binary operation on integers of one format."""
-    value = form.wrapped(np.asarray(BINARY[name](x.value, y.value, form)))
+    value = form.wrap(np.asarray(BINARY[name](x.value, y.value, form)))
     bound = np.zeros(value.shape)
     if name in _DIVISIONS:
         bound = np.where(y.value == 0, np.inf, bound)
@@ -181,8 +181,8 @@ def compare(predicate: int, x: Bounded, y: Bounded, form: Integers) -> Bounded:
         (x.value, y.value)
         if signed
         else (
-            _unsigned(x.value, form),
-            _unsigned(y.value, form),
+            _as_unsigned(x.value, form),
+            _as_unsigned(y.value, form),
         )
     )
     holds = np.asarray(function(left, right))
@@ -202,7 +202,7 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
     """
     if target in FLOATS:
         wide = source in ("s64", "u64")
-        whole = _unsigned(x.value, INTEGERS["u64"]) if source == "u64" else x.value
+        whole = _as_unsigned(x.value, INTEGERS["u64"]) if source == "u64" else x.value
         value = whole.astype(np.float64)
         if wide:  # float64 has 53 bits
             own = np.where(np.abs(value) > 2.0**53, np.spacing(np.abs(value)), 0.0)
@@ -210,7 +210,7 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
         return rounded(Bounded(value, x.bound), FLOATS[target])
     form = INTEGERS[target]
     if source not in FLOATS:
-        value = form.wrapped(x.value.astype(np.int64))
+        value = form.wrap(x.value.astype(np.int64))
         kept = value == x.value
         bound = np.where(kept | (x.bound == 0), x.bound, np.inf)
         return Bounded(value, bound)
@@ -240,4 +240,4 @@ def _towards_zero(values: Array, form: Integers, marked: bool) -> Array:
 
 def _real(values: Array, form: Integers) -> Array:
     wide = form.bits == 64 and not form.signed
-    return (_unsigned(values, form) if wide else values).astype(np.float64)
+    return (_as_unsigned(values, form) if wide else values).astype(np.float64)

@@ -79,7 +79,7 @@ def memory_of(values: Array, element: str) -> BoundedMemory:
     return BoundedMemory(np.array(values, order="C"), np.zeros(np.shape(values)), element)
 
 
-def unwritten(shape: Sequence[int], element: str) -> BoundedMemory:
+def unwritten_memory(shape: Sequence[int], element: str) -> BoundedMemory:
     """Memory of unknown content: any bit pattern may lie there."""
     kind = np.int64 if element in INTEGERS else np.float64
     return BoundedMemory(np.zeros(shape, kind), np.full(shape, np.inf), element)

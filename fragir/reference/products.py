@@ -24,8 +24,8 @@ def mma(run: Run, op: frag.MmaOp) -> None:
     a, b, c = (run[value] for value in (op.a, op.b, op.c))
     types, how, name = _types(op), op.how(), op.instruction_name()
     if len(op.d.type.shape) == 3:  # products last in the tile, first in numpy's matmul
-        a, b, c = (_moved(x, -1, 0) for x in (a, b, c))
-        run[op.d] = _moved(_sum(run.target, types, name, how, a, b, c), 0, -1)
+        a, b, c = (_bitcast(x, -1, 0) for x in (a, b, c))
+        run[op.d] = _bitcast(_sum(run.target, types, name, how, a, b, c), 0, -1)
         return
     scales = _factors(run, op, how, a.value.shape[1])
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
@@ -46,7 +46,7 @@ def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     columns = kept_columns(e, instruction.operands["e"].chunk, ordered)
     name = dense_name(instruction, types[0])
     scales = _factors(run, op, how, b.value.shape[0])
-    run[op.d] = _sparse(run.target, types, name, how, a, b, c, columns, scales)
+    run[op.d] = _sparse_product(run.target, types, name, how, a, b, c, columns, scales)
 
 
 def wgmma(run: Run, op: frag.WgmmaOp) -> None:
@@ -54,10 +54,10 @@ def wgmma(run: Run, op: frag.WgmmaOp) -> None:
     a, b, c = (run[value] for value in (op.a, op.b, op.c))
     if op.scale_d is not None and not run.number(op.scale_d):
         c = exactly(np.zeros_like(c.value))
-    a = _turned(a) if op.a_transposed is not None else a
-    b = _turned(b) if op.b_transposed is not None else b
-    a = _negated(a) if op.a_negated is not None else a
-    b = _negated(b) if op.b_negated is not None else b
+    a = _transpose(a) if op.a_transposed is not None else a
+    b = _transpose(b) if op.b_transposed is not None else b
+    a = _negate(a) if op.a_negated is not None else a
+    b = _negate(b) if op.b_negated is not None else b
     d = frag.tile_of(op.d)
     first, second = (element_name(type_) for type_ in op.elements())
     types, how = (first, second, d.element, d.element), op.how()
@@ -67,7 +67,7 @@ def wgmma(run: Run, op: frag.WgmmaOp) -> None:
         return
     chunk = op.instruction(8).operands["e"].chunk
     columns = kept_columns(run[op.metadata], chunk, True)
-    run[op.d] = _sparse(run.target, types, name, how, a, b, c, columns, None)
+    run[op.d] = _sparse_product(run.target, types, name, how, a, b, c, columns, None)
 
 
 def kept_columns(metadata: Bounded, chunk: int, ordered: bool) -> Array:
@@ -102,7 +102,7 @@ def kept_columns(metadata: Bounded, chunk: int, ordered: bool) -> Array:
     return columns.reshape((rows, chunks * chunk // 2))
 
 
-def _sparse(
+def _sparse_product(
     target: str,
     types: Types,
     name: str,
@@ -140,12 +140,14 @@ def _sum(
         b = Bounded(np.concatenate([1 - b.value, b.value], -2), np.concatenate([b.bound] * 2, -2))
     three = types[0], types[1], types[3]
     if types[3] in INTEGERS:
-        return _saturated(a, b, c, three, name) if how.satfinite else dot(a, b, c, three, ())
+        return (
+            _saturated_product(a, b, c, three, name) if how.satfinite else dot(a, b, c, three, ())
+        )
     ways = chains(target, types[0], types[3], name, rounding=how.rounding, scale=how.scale)
     return dot(a, b, c, three, ways, types[2], scales)
 
 
-def _saturated(
+def _saturated_product(
     a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], name: str
 ) -> Bounded:
     """Every instruction clamps its sum, so those along K one after the other."""
@@ -180,13 +182,13 @@ def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:
     return a, b, c, d
 
 
-def _negated(x: Bounded) -> Bounded:
+def _negate(x: Bounded) -> Bounded:
     return Bounded(-x.value, x.bound)
 
 
-def _turned(x: Bounded) -> Bounded:
+def _transpose(x: Bounded) -> Bounded:
     return Bounded(x.value.T, x.bound.T)
 
 
-def _moved(x: Bounded, source: int, target: int) -> Bounded:
+def _bitcast(x: Bounded, source: int, target: int) -> Bounded:
     return Bounded(np.moveaxis(x.value, source, target), np.moveaxis(x.bound, source, target))

@@ -26,7 +26,7 @@ from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings
 from fragir.dialects.frag.scan import most_roundings_of_scan
 from fragir.dialects.frag.types import tile_of
 from fragir.reference import elementwise, integers
-from fragir.reference.bounded import UNIT, Bounded, any_order, apart, bounded, exactly
+from fragir.reference.bounded import UNIT, Bounded, any_order, bounded, distance_between, exactly
 from fragir.reference.formats import (
     FLOATS,
     INTEGERS,
@@ -69,7 +69,7 @@ def iota(run: Run, op: frag.IotaOp) -> None:
 def one_by_one(x: Bounded, kind: str, element: str) -> Bounded:
     """What gives the same in every order: integers, largest and smallest, logic."""
     if element == PREDICATE:
-        return logic(x, kind, whole(len(x.value)))
+        return logic(x, kind, whole_fold(len(x.value)))
     return reduce(of_two(kind, element), rows_of(x))
 
 
@@ -129,7 +129,7 @@ def _at_once(function: np.ufunc, x: Array) -> Array:
     return function.reduce(x, axis=0)
 
 
-def whole(count: int) -> Fold:
+def whole_fold(count: int) -> Fold:
     """All of so many elements, as a tree of few levels."""
     return Fold(_at_once, count, most_roundings(count))
 
@@ -141,7 +141,7 @@ def in_any_order(count: int) -> Fold:
 
 def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The sum along the first dimension, of floats."""
-    fold = whole(len(x.value)) if fold is None else fold
+    fold = whole_fold(len(x.value)) if fold is None else fold
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
     value = fold.total(finite)
     magnitude = fold.total(np.abs(finite) + x.bound)
@@ -179,7 +179,7 @@ def lowest_bits(values: Floats) -> Floats:
 
 def product(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The product along the first dimension, of floats."""
-    fold = whole(len(x.value)) if fold is None else fold
+    fold = whole_fold(len(x.value)) if fold is None else fold
     count, times = fold.count, np.multiply
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
     value = fold.by(times, finite)
@@ -267,7 +267,9 @@ def reduce_by(run: Run, op: frag.ReduceByOp) -> None:
     count = len(items[0].value)
     if count > 1:
         with any_order():
-            trees = [_tree(run, op, items, pairs) for pairs in (_neighbours, _halves, _turned)]
+            trees = [
+                _tree(run, op, items, pairs) for pairs in (_neighbours, _halves, _reverse_places)
+            ]
     else:
         trees = [items]
     # the tree that runs has at most so many levels for each of these
@@ -283,7 +285,7 @@ def _together(found: Sequence[Bounded], more: float) -> Bounded:
     first = found[0]
     away: Floats = np.zeros(first.value.shape)
     for x in found:
-        away = np.maximum(away, apart(x.value, first.value) + x.bound * more)
+        away = np.maximum(away, distance_between(x.value, first.value) + x.bound * more)
     bound = np.where(away > 0, away + first.bound, 0.0)
     return bounded(first.value, bound)
 
@@ -313,7 +315,7 @@ def _halves(places: Array) -> tuple[Array, Array, Array]:
     return places[:half], places[half : 2 * half], places[2 * half :]
 
 
-def _turned(places: Array) -> tuple[Array, Array, Array]:
+def _reverse_places(places: Array) -> tuple[Array, Array, Array]:
     """Neighbours from the last on, the later one first."""
     return _neighbours(places[::-1])
 
@@ -341,7 +343,7 @@ def scan(run: Run, op: frag.ScanOp) -> None:
 def _neutral(kind: str, element: str) -> Array:
     """What the first place of an exclusive scan becomes."""
     number = np.asarray(neutral(kind, element))
-    return INTEGERS[element].wrapped(number) if element in INTEGERS else number
+    return INTEGERS[element].wrap(number) if element in INTEGERS else number
 
 
 def _up_to(x: Bounded, kind: str, element: str) -> Bounded:

@@ -15,7 +15,7 @@ from fragir.dialects.frag.rings import roles_of_turn
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.reference.formats import type_name
-from fragir.reference.memory import BoundedMemory, unwritten
+from fragir.reference.memory import BoundedMemory, unwritten_memory
 from fragir.reference.run import Run, Token
 
 
@@ -67,7 +67,7 @@ def ring(run: Run, op: frag.RingOp) -> None:
 
 
 def _memory(part: Attribute) -> BoundedMemory:
-    return unwritten(memref_type(part).get_shape(), type_name(part))
+    return unwritten_memory(memref_type(part).get_shape(), type_name(part))
 
 
 def _number_of_role(op: Operation) -> int:
@@ -91,7 +91,7 @@ def acquire(run: Run, op: frag.AcquireOp) -> None:
     known.full[number] = False
     known.taken[number].clear()
     for memory in known.slots[number]:
-        memory.write(unwritten(memory.value.shape, memory.element).content)
+        memory.write(unwritten_memory(memory.value.shape, memory.element).content)
     run.values[op.slot] = HeldSlot(known, number)
 
 

@@ -34,7 +34,7 @@ def dimension_names(function: func.FuncOp) -> tuple[list[Names], list[Names]]:
     """
     roles = _from_products(function)
     arguments = list(function.body.block.args)
-    given = {argument: _given(function, i) for i, argument in enumerate(arguments)}
+    given = {argument: _given_names(function, i) for i, argument in enumerate(arguments)}
     renamed: dict[str | None, str] = {}
     for argument, names in roles:
         for name, other in zip(names, given[argument], strict=False):
@@ -51,11 +51,11 @@ def dimension_names(function: func.FuncOp) -> tuple[list[Names], list[Names]]:
         names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
     is_given = [bool(given[argument]) for argument in arguments]
-    likely = _unnamed(arguments, result, is_given, set(arguments))
-    return _unnamed(arguments, likely, is_given, _whole(function)), likely
+    likely = _without_unwritten_names(arguments, result, is_given, set(arguments))
+    return _without_unwritten_names(arguments, likely, is_given, _whole_memory(function)), likely
 
 
-def _unnamed(
+def _without_unwritten_names(
     arguments: Sequence[BlockArgument],
     names: Sequence[Names],
     is_given: Sequence[bool],
@@ -84,7 +84,7 @@ def _unnamed(
     return result
 
 
-def _whole(function: func.FuncOp) -> set[SSAValue]:
+def _whole_memory(function: func.FuncOp) -> set[SSAValue]:
     """Memory that operations without tiles name or connect: they take all of it."""
     found: set[SSAValue] = set()
     for op in function.walk():
@@ -100,7 +100,7 @@ def factors(function: func.FuncOp) -> set[int]:
     return {argument.index for argument, names in _from_products(function) if "k" in names}
 
 
-def _given(function: func.FuncOp, index: int) -> tuple[str, ...]:
+def _given_names(function: func.FuncOp, index: int) -> tuple[str, ...]:
     if function.arg_attrs is None:
         return ()
     return frag.sizes_of(function.arg_attrs.data[index].data.get("frag.sizes"))
@@ -117,11 +117,13 @@ def _from_products(function: func.FuncOp) -> list[tuple[BlockArgument, Names]]:
     result: list[tuple[SSAValue, Names]] = []
     for op in function.walk():
         result += [_at_root(value, names) for value, names in _roles(op)]
-    result += _spread(function, dict(result))
+    result += _spread_names(function, dict(result))
     return [(value, names) for value, names in result if isinstance(value, BlockArgument)]
 
 
-def _spread(function: func.FuncOp, known: dict[SSAValue, Names]) -> list[tuple[SSAValue, Names]]:
+def _spread_names(
+    function: func.FuncOp, known: dict[SSAValue, Names]
+) -> list[tuple[SSAValue, Names]]:
     """Names for what elementwise operations and copies use together with what has names."""
     result: list[tuple[SSAValue, Names]] = []
     found = True
@@ -159,7 +161,7 @@ def _roles(op: Operation) -> Iterator[tuple[SSAValue, Names]]:
         if value in written:
             yield value, names
         else:
-            yield from _loaded(value, names)
+            yield from _loaded_memory(value, names)
 
 
 def metadata(function: func.FuncOp) -> dict[int, int]:
@@ -171,7 +173,7 @@ def metadata(function: func.FuncOp) -> dict[int, int]:
         if sparsity is None:
             continue
         value, chunk = sparsity
-        for memory, _ in _loaded(value, (None, None)):
+        for memory, _ in _loaded_memory(value, (None, None)):
             if isinstance(memory, BlockArgument):
                 result[memory.index] = chunk
     return result
@@ -189,17 +191,17 @@ def counters(function: func.FuncOp) -> list[int]:
     return found
 
 
-def _loaded(value: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
+def _loaded_memory(value: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
     """The memory that a tile was loaded from, perhaps by way of shared memory."""
     while not isinstance(value.type, ShapedType):
         step = _origin(value, names)
         if step is None:
             return []
         value, names = step
-    return _copied(value, names)
+    return _copied_memory(value, names)
 
 
-def _copied(memory: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
+def _copied_memory(memory: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
     """Memory itself, and what was copied into it."""
     root = _root(memory)
     found = [(memory, names)]

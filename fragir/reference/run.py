@@ -25,11 +25,11 @@ from xdsl.traits import IsTerminator
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS, MEANINGS, accesses_of
 from fragir.errors import FragirError, pass_on
-from fragir.mlir.diagnostics import located, unexpected
+from fragir.mlir.diagnostics import error_at_operation, unexpected_message
 from fragir.plugins import package_of
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import INTEGERS, type_name
-from fragir.reference.memory import BoundedMemory, unwritten
+from fragir.reference.memory import BoundedMemory, unwritten_memory
 
 
 class Token:
@@ -187,14 +187,14 @@ class Run:
         except FragirError as error:
             if error.line is not None:
                 raise
-            raise located(op, error.sentence, self._source) from error
+            raise error_at_operation(op, error.sentence, self._source) from error
         except Exception as error:
             pass_on(error)
             package = package_of(type(op))
             if package is None:
                 raise
-            message, hint = unexpected(error, (package,), f"the meaning of {op.name}")
-            raise located(op, f"{message} ({hint})", self._source) from error
+            message, hint = unexpected_message(error, (package,), f"the meaning of {op.name}")
+            raise error_at_operation(op, f"{message} ({hint})", self._source) from error
 
     def _without_meaning(self, op: Operation) -> None:
         """An operation that can be compiled but says not what it means may give anything.
@@ -225,5 +225,5 @@ class Run:
 def anything(shape: Sequence[int], element: str) -> Bounded:
     """Values of which nothing is known."""
     if element in INTEGERS or element != "pred":
-        return unwritten(shape, element).content
+        return unwritten_memory(shape, element).content
     return Bounded(np.zeros(shape, bool), np.full(shape, np.inf))

@@ -70,7 +70,7 @@ def constant(run: Run, op: arith.ConstantOp) -> None:
     elif name == PREDICATE:
         run[op.result] = exactly(values.astype(np.int64) & 1 == 1)
     else:
-        run[op.result] = exactly(INTEGERS[name].wrapped(values.astype(np.int64)))
+        run[op.result] = exactly(INTEGERS[name].wrap(values.astype(np.int64)))
 
 
 @MEANINGS.attach(
@@ -80,7 +80,7 @@ def scalar(run: Run, op: Operation) -> None:
     if len(op.results) == 2:
         form = _integers(type_name(op.results[0].type))
         x, y = (run[value] for value in op.operands)
-        run[op.results[0]], run[op.results[1]] = integers.extended(op.name, x, y, form)
+        run[op.results[0]], run[op.results[1]] = integers.extended_result(op.name, x, y, form)
         return
     run[op.results[0]] = _scalar(run, op)
 
@@ -104,7 +104,7 @@ def _scalar(run: Run, op: Operation) -> Bounded:
         if name in integers.BINARY:
             return _integer(name, operands, result)
         if name in ("math.ctlz", "math.cttz", "math.ctpop"):
-            return integers.counted(name, operands[0], INTEGERS[result])
+            return integers.bit_counts(name, operands[0], INTEGERS[result])
         if name in _CASTS:
             return cast_as(name, operands[0], type_name(op.operands[0].type), result)
     match op:
@@ -113,7 +113,7 @@ def _scalar(run: Run, op: Operation) -> Bounded:
             return elementwise.fma(x, y, z, FLOATS[type_name(op.result.type)])
         case math.AbsIOp():
             form = INTEGERS[type_name(op.result.type)]
-            return Bounded(form.wrapped(np.abs(operands[0].value)), operands[0].bound)
+            return Bounded(form.wrap(np.abs(operands[0].value)), operands[0].bound)
         case arith.BitcastOp():
             return _bitcast(operands[0], type_name(op.input.type), type_name(op.result.type))
         case arith.CmpfOp():
@@ -168,7 +168,7 @@ def cast_as(name: str, x: Bounded, source: str, target: str) -> Bounded:
         x, source = Bounded(-x.value.astype(np.int64), x.bound), "s8"
     found = cast(x, *_signs(name, source, target))
     if name == "arith.fptoui" and target in _WITHOUT_SIGN:  # kept with a sign
-        return Bounded(INTEGERS[target].wrapped(found.value), found.bound)
+        return Bounded(INTEGERS[target].wrap(found.value), found.bound)
     return found
 
 
@@ -181,5 +181,5 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
     if source == PREDICATE:
         return integers.cast(Bounded(x.value.astype(np.int64), x.bound), "s32", target)
     if source in INTEGERS and not INTEGERS[source].signed:  # values may be kept with a sign
-        x = Bounded(INTEGERS[source].wrapped(x.value), x.bound)
+        x = Bounded(INTEGERS[source].wrap(x.value), x.bound)
     return integers.cast(x, source, target)

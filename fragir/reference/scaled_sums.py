@@ -64,7 +64,9 @@ def scaled_sum(
     factor = _factor(behind, shape, 0)
     if op.in_parts:
         terms = [_times(*term) for term in _terms(op, scales, shape, a, b, multiplied)]
-        magnitude = None if op.promotion() is not None else _finite(a) @ _finite(b)
+        magnitude = (
+            None if op.promotion() is not None else _finite_magnitudes(a) @ _finite_magnitudes(b)
+        )
         return _added_up(terms, magnitude, factor, parts, old)
     if op.promotion() is None:
         total = multiplied(a, b)
@@ -98,7 +100,7 @@ def _terms(
             Bounded(a.value[..., of], a.bound[..., of]),
             Bounded(b.value[..., of, :], b.bound[..., of, :]),
         )
-        yield _wide(partial, shape), _factor(within, shape, start)
+        yield _widen(partial, shape), _factor(within, shape, start)
 
 
 def _shape(a: Bounded, b: Bounded, scales: Scales) -> tuple[int, ...]:
@@ -112,13 +114,13 @@ def _shape(a: Bounded, b: Bounded, scales: Scales) -> tuple[int, ...]:
     return (*several, a.value.shape[-2], b.value.shape[-1])
 
 
-def _wide(x: Bounded, shape: tuple[int, ...]) -> Bounded:
+def _widen(x: Bounded, shape: tuple[int, ...]) -> Bounded:
     return Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
 
 
 def _times(x: Bounded, factor: Bounded | None) -> Bounded:
     """A product that is rounded, or part of a sum that is."""
-    return x if factor is None else elementwise.mul_contracted(x, factor, F32)
+    return x if factor is None else elementwise.contracted_product(x, factor, F32)
 
 
 def _added_up(
@@ -135,15 +137,15 @@ def _added_up(
     """
     if not terms:
         terms = [exactly(np.zeros(() if old is None else old.value.shape))]
-    fold = reductions.whole(len(terms))._replace(roundings=len(terms) + parts + 1)
-    unscaled = reductions.total(_stacked(terms), F32, fold)
+    fold = reductions.whole_fold(len(terms))._replace(roundings=len(terms) + parts + 1)
+    unscaled = reductions.total(_stack(terms), F32, fold)
     if factor is not None:
         terms = [_times(term, factor) for term in terms]
         magnitude = None if magnitude is None else magnitude * factor.magnitude
     if old is not None:
         terms = [*terms, old]
         magnitude = None if magnitude is None else magnitude + old.magnitude
-    found = reductions.total(_stacked(terms), F32, fold._replace(count=len(terms)))
+    found = reductions.total(_stack(terms), F32, fold._replace(count=len(terms)))
     bound: Array = found.bound
     # an empty part times an infinity is NaN, and a part may overflow before it is scaled
     loose = unscaled.unknown
@@ -156,14 +158,14 @@ def _added_up(
     return bounded(found.value, np.where(loose & ~found.nan, np.inf, bound))
 
 
-def _finite(x: Bounded) -> Floats:
+def _finite_magnitudes(x: Bounded) -> Floats:
     """Magnitudes; 0 of what is infinite or no number."""
     return np.where(np.isfinite(x.magnitude), x.magnitude, 0.0)
 
 
-def _stacked(terms: Sequence[Bounded]) -> Bounded:
+def _stack(terms: Sequence[Bounded]) -> Bounded:
     shape = np.broadcast_shapes(*(term.value.shape for term in terms))
-    wide = [_wide(term, shape) for term in terms]
+    wide = [_widen(term, shape) for term in terms]
     return Bounded(np.stack([x.value for x in wide]), np.stack([x.bound for x in wide]))
 
 
@@ -176,7 +178,7 @@ def _factor(scales: Scales, shape: tuple[int, ...], k: int) -> Bounded | None:
         one = _of_lines(each, x, shape[-2 if each.name == "A" else -1], k)
         axis = -1 if each.name == "A" else -2
         one = Bounded(np.expand_dims(one.value, axis), np.expand_dims(one.bound, axis))
-        one = _wide(one, shape)
+        one = _widen(one, shape)
         found = one if found is None else elementwise.mul(found, one, F32)
     return found
 

@@ -128,7 +128,7 @@ def chains(
         half = accumulator == "f16"
         return (Chain(4, 4, None, FFMA_F16 if half else FFMA_F32),)
     k = mnk(named.shape)[2]
-    return (_chain(machine, a, accumulator, k, named.by_warpgroups),)
+    return (_chain(machine, a, accumulator, k, named.is_by_warpgroups),)
 
 
 def _quad_is_native(target: str) -> bool:
@@ -201,7 +201,7 @@ def dot(
         finest = max(way.absolute, way.rounding.tiny)
         fits = (total <= 2.0**digits * grain) & (total < way.rounding.limit)
         exact &= fits & ((grain >= finest) | (total == 0))
-    propagated = _propagated(a, b, c)
+    propagated = _propagated_bound(a, b, c)
     if parts > 1:
         sums = FLOATS[types[2]]
         rounded = 2.0**-sums.precision * (1.01 * total + bound) + 2.0**sums.lowest
@@ -216,24 +216,24 @@ def dot(
 
 def _special(x: Bounded, a: Bounded, b: Bounded, c: Bounded | None) -> Bounded:
     """A sum in which some terms are infinite or NaN; those that are not do not overflow."""
-    nan = _met(a.nan, b.nan)
-    infinite = _met(a.infinite, b.infinite)
+    nan = _meets_any(a.nan, b.nan)
+    infinite = _meets_any(a.infinite, b.infinite)
     if c is not None:
         nan, infinite = nan | c.nan, infinite | c.infinite
     # infinities times what may be 0 or of either sign
-    loose = _counted(a.infinite, ~b.signed) + _counted(~a.signed, b.infinite)
+    loose = _count_products(a.infinite, ~b.signed) + _count_products(~a.signed, b.infinite)
     bound = np.where(np.isfinite(x.value) | np.isinf(x.bound), x.bound, 0.0)
     bound = np.where(~np.isfinite(x.value) & ~infinite | (loose > 0), np.inf, bound)
     return Bounded(np.where(nan, np.nan, x.value), np.where(nan, 0.0, bound))
 
 
-def _met(a: Array, b: Array) -> Array:
+def _meets_any(a: Array, b: Array) -> Array:
     """[row, column]: whether any element of the row of A or the column of B is true."""
     rows, columns = a.any(axis=-1, keepdims=True), b.any(axis=-2, keepdims=True)
     return np.logical_or(rows, columns)
 
 
-def _counted(a: Array, b: Array) -> Floats:
+def _count_products(a: Array, b: Array) -> Floats:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
@@ -250,7 +250,7 @@ def _sizes(x: Bounded, name: str) -> Floats:
     return np.where(size > 0, np.maximum(size, 2.0 ** FLOATS[name].lowest), 0.0)
 
 
-def _propagated(a: Bounded, b: Bounded, c: Bounded | None) -> Array:
+def _propagated_bound(a: Bounded, b: Bounded, c: Bounded | None) -> Array:
     """What the operands' own bounds contribute."""
     result: Array = np.zeros(()) if c is None else c.bound
     if not b.exact:
@@ -289,7 +289,7 @@ def _grain(a: Bounded, b: Bounded, c: Bounded | None) -> Floats:
 def _single(a: Bounded, b: Bounded, value: Array, bound: Array) -> tuple[Array, Array]:
     """A sum of one product is that product, rounded once."""
     terms = (a.magnitude > 0).astype(np.float64) @ (b.magnitude > 0).astype(np.float64)
-    alone = (terms <= 1) & (_propagated(a, b, None) == 0)
+    alone = (terms <= 1) & (_propagated_bound(a, b, None) == 0)
     nearest = round_to(value, FLOATS["f16"])
     return np.where(alone, nearest, value), np.where(alone, 0.0, bound)
 
@@ -300,7 +300,7 @@ def _integer_dot(a: Bounded, b: Bounded, c: Bounded | None, form: Integers) -> B
     total = products.astype(np.int64)
     if c is not None:
         total = total + c.value
-    bound = np.broadcast_to(_propagated(a, b, c), total.shape)
-    wrapped = form.wrapped(total)
+    bound = np.broadcast_to(_propagated_bound(a, b, c), total.shape)
+    wrapped = form.wrap(total)
     uncertain = (bound > 0) & (np.abs(total) + bound >= 2.0 ** (form.bits - 1))
     return bounded(wrapped, np.where(uncertain, np.inf, bound))

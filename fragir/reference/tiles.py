@@ -53,13 +53,13 @@ def load_tile(run: Run, op: frag.LoadOp) -> None:
     turned = op.transposed is not None
     shape = last_two_turned(shape) if turned else shape
     x = load(memory, indices, shape, masked, op.name, other)
-    run[op.tile] = _turned(x) if turned else x
+    run[op.tile] = _transpose(x) if turned else x
 
 
 def store_tile(run: Run, op: frag.StoreOp) -> None:
     x = run[op.tile]
     if op.transposed is not None:
-        x = _turned(x)
+        x = _transpose(x)
     memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
     store(memory, indices, x, op.masked is not None, op.name)
 
@@ -94,7 +94,7 @@ def view(run: Run, op: frag.ViewOp) -> None:
     run[op.matrix] = run.memory(op.memory).at(run.numbers(op.all_indices()))
 
 
-def _turned(x: Bounded) -> Bounded:
+def _transpose(x: Bounded) -> Bounded:
     return Bounded(x.value.swapaxes(-1, -2), x.bound.swapaxes(-1, -2))
 
 
@@ -110,9 +110,9 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
     """C = epilogue(A B), the sum in any order of the steps that any instruction may take."""
     a, b, old = (run[value] for value in (op.a, op.b, op.c))
     if op.a_transposed is not None:
-        a = _turned(a)
+        a = _transpose(a)
     if op.b_transposed is not None:
-        b = _turned(b)
+        b = _transpose(b)
     m, n = old.value.shape[-2:]
     k = a.value.shape[-1]
     grouped = op.ends is not None
@@ -192,7 +192,7 @@ def block_id(run: Run, op: frag.BlockIdOp) -> None:
 # The meaning of operations that count elements otherwise: those of numpy, and exact.
 
 
-def _counted(
+def _apply(
     run: Run, result: SSAValue, source: SSAValue, function: Callable[[Array], Array]
 ) -> None:
     """A result's values and bounds, which are the source's."""
@@ -213,17 +213,17 @@ def _together(
 
 
 def transpose(run: Run, op: frag.TransposeOp) -> None:
-    _counted(run, op.result, op.source, lambda x: np.transpose(x, op.order))
+    _apply(run, op.result, op.source, lambda x: np.transpose(x, op.order))
 
 
 def reshape(run: Run, op: frag.ReshapeOp) -> None:
     shape = op.result.type.shape
-    _counted(run, op.result, op.source, lambda x: np.reshape(x, shape))
+    _apply(run, op.result, op.source, lambda x: np.reshape(x, shape))
 
 
 def slice_(run: Run, op: frag.SliceTileOp) -> None:
     parts = tuple(slice(c.start, c.start + c.length * c.step, c.step) for c in op.cutouts)
-    _counted(run, op.result, op.source, lambda x: x[parts])
+    _apply(run, op.result, op.source, lambda x: x[parts])
 
 
 def concat(run: Run, op: frag.ConcatenateOp) -> None:
@@ -232,8 +232,8 @@ def concat(run: Run, op: frag.ConcatenateOp) -> None:
 
 
 def split(run: Run, op: frag.SplitOp) -> None:
-    _counted(run, op.first, op.source, lambda x: x[..., 0])
-    _counted(run, op.second, op.source, lambda x: x[..., 1])
+    _apply(run, op.first, op.source, lambda x: x[..., 0])
+    _apply(run, op.second, op.source, lambda x: x[..., 1])
 
 
 def join(run: Run, op: frag.JoinOp) -> None:
@@ -252,7 +252,7 @@ def random(run: Run, op: frag.RandomOp) -> None:
     uncertain = sum((word.bound for word in words), np.full(op.first.type.shape, seed.bound))
     bound = np.where(uncertain > 0, np.inf, 0.0)
     for result, word in zip(op.results, bits, strict=True):
-        run[result] = Bounded(INTEGERS["s32"].wrapped(word.astype(np.int64)), bound)
+        run[result] = Bounded(INTEGERS["s32"].wrap(word.astype(np.int64)), bound)
 
 
 def philox(counter: list[Array], seed: int) -> list[Array]:
@@ -282,15 +282,17 @@ def print_(run: Run, op: frag.PrintOp) -> None:
 
 def assert_(run: Run, op: frag.AssertOp) -> None:
     """A condition that may go either way is left to the runs."""
-    _hold(run[op.condition], op.text.data, f" in block ({', '.join(map(str, run.block_id))})")
+    _check_holds(
+        run[op.condition], op.text.data, f" in block ({', '.join(map(str, run.block_id))})"
+    )
 
 
 def assert_element(run: Run, op: cf.AssertOp) -> None:
     """The same of the elements of a structured operation."""
-    _hold(run[op.arg], op.msg.data)
+    _check_holds(run[op.arg], op.msg.data)
 
 
-def _hold(x: Bounded, text: str, where: str = "") -> None:
+def _check_holds(x: Bounded, text: str, where: str = "") -> None:
     failing = np.argwhere(~x.value.astype(bool) & (x.bound == 0))
     if not len(failing):
         return

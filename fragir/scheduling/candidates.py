@@ -63,21 +63,21 @@ class GemmProblem(NamedTuple):
     @property
     def turned(self) -> bool:
         """Whether C^T is formed, as wgmma reads its first operand only from registers."""
-        return self.wgmma and self._crossed[1]
+        return self.wgmma and self._is_crossed[1]
 
     @property
     def from_registers(self) -> bool:
         """Whether wgmma reads an operand from registers: other than 16-bit by columns of K."""
-        return self.wgmma and any(self._crossed)
+        return self.wgmma and any(self._is_crossed)
 
     @property
     def transposes(self) -> bool:
         """Whether an operand is transposed in shared memory, as both lie across K: A, the other is
         read from registers."""
-        return self.wgmma and all(self._crossed)
+        return self.wgmma and all(self._is_crossed)
 
     @property
-    def _crossed(self) -> tuple[bool, bool]:
+    def _is_crossed(self) -> tuple[bool, bool]:
         return self.bits != 16 and self.a_transposed, self.bits != 16 and not self.b_transposed
 
 
@@ -135,11 +135,11 @@ class Configuration(NamedTuple):
         if problem.promote:  # partial and whole ones
             sums *= 2
         if self.wgmma:
-            return sums + (88 + self._held(problem) if problem.from_registers else 40)
+            return sums + (88 + self._held_registers(problem) if problem.from_registers else 40)
         rows, columns = m // self.warps[0], n // self.warps[1]
         return sums + (rows + columns) // 2 + 48  # 32 bytes a row and step, in 32 lanes, twice
 
-    def _held(self, problem: GemmProblem) -> int:
+    def _held_registers(self, problem: GemmProblem) -> int:
         """Registers of a thread for what wgmma reads from them beyond 128 bytes of K: half of it at
         a time, as ptxas gave them (fp8, promoted every 256 and 512 of K)."""
         m, n, k = self.tile

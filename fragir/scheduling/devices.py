@@ -91,7 +91,7 @@ DEVICES = (
 
 def device_named(name: str) -> Device:
     """A row of the table, by its name in any spelling: `rtx4090`. FragirError for another."""
-    found = {_plain(device.name): device for device in DEVICES}.get(_plain(name))
+    found = {_plain_name(device.name): device for device in DEVICES}.get(_plain_name(name))
     if found is None:
         names = ", ".join(device.name for device in DEVICES)
         raise FragirError(f"there is no device {name} in the table", hint=f"it has {names}")
@@ -115,5 +115,5 @@ def device_for(target: str) -> Device:
     return next(device for device in DEVICES if capability(device) == newest)
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.lower().replace(" ", "")

@@ -70,7 +70,7 @@ class ScheduleExplanation:
         return "\n".join(lines)
 
 
-def explained(
+def explain_choice(
     what: str,
     problem: GemmProblem,
     chosen: Configuration,

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from fragir.errors import FragirError
 from fragir.sweeps.definition import GIB
-from fragir.sweeps.faults import described, fault
+from fragir.sweeps.faults import error_text, fault
 
 # -- limits ----------------------------------------------------------------------------------------
 # Time limits on a call, in whatever thread it runs.
@@ -26,7 +26,7 @@ class OverTime(BaseException):
     """A call took longer than it may. No Exception, so that no handler of those stops it."""
 
 
-def limited(seconds: float, call: Callable[[], T]) -> T:
+def call_limited(seconds: float, call: Callable[[], T]) -> T:
     """What `call` returns; OverTime is raised inside it when it takes longer.
 
     The exception arrives between two steps of the interpreter: one long call of a C function, as
@@ -82,13 +82,13 @@ def attempt(call: Callable[[], T], *, seconds: float = SECONDS, memory: int = ME
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            made = Attempt(limited(_PATIENCE * seconds, call))
+            made = Attempt(call_limited(_PATIENCE * seconds, call))
     except OverTime:
         return Attempt(finding=f"ran for more than {_PATIENCE * seconds:g} s")
     except FragirError as error:
         made = Attempt(error=error, finding=fault(error))
     except (Exception, SystemExit) as error:
-        made = Attempt(finding=described(error))
+        made = Attempt(finding=error_text(error))
     spent, grown = time.process_time() - start, _peak(again=True) - before
     if made.finding is None and spent > seconds:
         return Attempt(finding=f"took {spent:.1f} s of CPU time")

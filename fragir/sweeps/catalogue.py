@@ -124,9 +124,9 @@ def _run_text(source: SweepSource) -> ModuleType:
     except Exception as error:
         pass_on(error)
         del sys.modules[module.__name__]
-        from fragir.sweeps.faults import described
+        from fragir.sweeps.faults import error_text
 
         raise FragirError(
-            f"this sweep cannot be imported: {described(error)}", source.path
+            f"this sweep cannot be imported: {error_text(error)}", source.path
         ) from error
     return module

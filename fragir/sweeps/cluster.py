@@ -16,7 +16,7 @@ from fragir.errors import FragirError
 from fragir.sweeps import catalogue
 from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Task
-from fragir.sweeps.work import Limits, TaskOutcome, died, perform_on_worker, stuck_in
+from fragir.sweeps.work import Limits, TaskOutcome, died_outcome, perform_on_worker, stuck_in
 
 # Dask's own annotations leave the results of its synchronous clients open.
 Client = Any
@@ -103,13 +103,17 @@ class Pool:
             raise FragirError("the scheduler is gone", hint="--resume FILE goes on")
         error = future.exception()
         if not isinstance(error, KilledWorker):
-            return died(task, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            return died_outcome(
+                task, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            )
         stuck = stuck_in(limits.folder, task.index)
         if stuck is not None:
             limit = f"{limits.seconds:g} s"
-            return died(task, f"KilledWorker: over the time limit of {limit}, in {stuck}")
+            return died_outcome(task, f"KilledWorker: over the time limit of {limit}, in {stuck}")
         reason = f"{DEATHS} workers died of it" if self.local else "workers died of it"
-        return died(task, f"KilledWorker: {reason}: memory, a crash, or killed from outside")
+        return died_outcome(
+            task, f"KilledWorker: {reason}: memory, a crash, or killed from outside"
+        )
 
 
 @contextmanager
@@ -163,11 +167,11 @@ def remote(scheduler: str, source: SweepSource) -> Generator[Pool]:
                 f"the scheduler at {scheduler} has no workers",
                 hint=f"start some with `dask worker {scheduler} --nthreads 1`",
             ) from error
-        _same_everywhere(client, source)
+        _check_workers(client, source)
         yield Pool(client, local=False)
 
 
-def _same_everywhere(client: Client, source: SweepSource) -> None:
+def _check_workers(client: Client, source: SweepSource) -> None:
     """Raises FragirError where a worker cannot run the sweep."""
     answers: dict[str, Any] = client.run(_why_not, source, on_error="return")
     for worker, answer in answers.items():

@@ -22,10 +22,10 @@ def fault(error: BaseException) -> str | None:
     """
     if isinstance(error, FragirError) and not any(word in error.sentence for word in _OURS):
         return None
-    return described(error)
+    return error_text(error)
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """`KeyError: 'x' (fragir/ptx/reader.py:12 in parse)`."""
     words = " ".join(str(error).split())
     what = f"{type(error).__name__}: {words[:300]}" if words else type(error).__name__

@@ -69,7 +69,7 @@ class Summary:
                 self.totals[name] += value
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         return not self.failures and not self.findings
 
     def document(self) -> dict[str, Any]:

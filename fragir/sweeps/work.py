@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fragir.sweeps import catalogue
-from fragir.sweeps.attempt import OverTime, limited
+from fragir.sweeps.attempt import OverTime, call_limited
 from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Result, Task
-from fragir.sweeps.faults import described
+from fragir.sweeps.faults import error_text
 
 #: A task that its time limit could not stop ends with its process after so much longer.
 GRACE = 5.0
@@ -45,7 +45,7 @@ def perform(source: SweepSource, task: Task, limits: Limits) -> TaskOutcome:
     failed: str | None = None
     try:
         sweep = catalogue.load(source)
-        result = limited(limits.seconds, lambda: sweep.run(task))
+        result = call_limited(limits.seconds, lambda: sweep.run(task))
         # What is written is what a resumed run reads.
         result = json.loads(json.dumps(result, allow_nan=False))
         if not isinstance(result, dict):
@@ -53,7 +53,7 @@ def perform(source: SweepSource, task: Task, limits: Limits) -> TaskOutcome:
     except OverTime as error:
         result, failed = None, str(error)
     except Exception as error:
-        result, failed = None, described(error)
+        result, failed = None, error_text(error)
     seconds = round(time.perf_counter() - start, 3)
     return TaskOutcome(
         task=task.index, what=task.what, result=result, failed=failed, seconds=seconds
@@ -95,6 +95,6 @@ def stuck_in(folder: str | None, index: int) -> str | None:
     return None
 
 
-def died(task: Task, reason: str) -> TaskOutcome:
+def died_outcome(task: Task, reason: str) -> TaskOutcome:
     """The outcome of a task that no worker survived."""
     return TaskOutcome(task=task.index, what=task.what, result=None, failed=reason, seconds=None)

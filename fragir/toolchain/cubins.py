@@ -129,7 +129,7 @@ def carry(place: Path, target: str, ptx: str, cubin: bytes, log: str) -> Path:
     return path
 
 
-def carried(target: str, ptx: str) -> tuple[bytes, str] | None:
+def carried_cubin(target: str, ptx: str) -> tuple[bytes, str] | None:
     """The cubin and the log of PTX that FRAGIR_CUBINS has, or None."""
     chosen = os.environ.get("FRAGIR_CUBINS")
     return _entry(Path(chosen), key("carried", "", target, ptx)) if chosen else None
@@ -197,7 +197,7 @@ def state() -> CacheState:
 def clear() -> int:
     """Deletes every entry; returns how many."""
     place = folder()
-    return 0 if place is None else sum(_deleted(path) for _, _, path in _files(place))
+    return 0 if place is None else sum(_delete(path) for _, _, path in _files(place))
 
 
 def _files(place: Path, suffix: str = SUFFIX) -> list[tuple[int, int, Path]]:
@@ -215,7 +215,7 @@ def _files(place: Path, suffix: str = SUFFIX) -> list[tuple[int, int, Path]]:
     return sorted(found)
 
 
-def _deleted(path: Path) -> bool:
+def _delete(path: Path) -> bool:
     with contextlib.suppress(OSError):
         path.unlink()
         return True
@@ -235,9 +235,9 @@ def _shrink(place: Path, stored: int) -> None:
     for _, size, path in files:
         if over <= 0:
             break
-        if _deleted(path):
+        if _delete(path):
             over -= size
     before = time.time_ns() - _ABANDONED * 10**9
     for changed, _, path in _files(place, _PART):
         if changed < before:
-            _deleted(path)
+            _delete(path)

@@ -309,7 +309,8 @@ def _device(cuda: Any) -> Any:
         raise FragirError("no NVIDIA driver was found", hint="run on the emulator") from error
     if code != cuda.CUresult.CUDA_SUCCESS:
         raise FragirError(
-            f"the NVIDIA driver cannot be used: {_said(cuda, code)}", hint="run on the emulator"
+            f"the NVIDIA driver cannot be used: {_driver_text(cuda, code)}",
+            hint="run on the emulator",
         )
     if _do(cuda.cuDeviceGetCount) == 0:
         raise FragirError("no NVIDIA GPU was found", hint="run on the emulator")
@@ -339,11 +340,11 @@ def _do(function: Callable[..., Any], *arguments: object, entry: str | None = No
         hint = None
         if entry and code.name not in ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_OUT_OF_MEMORY"):
             hint = "`fragir emulate --check` finds the instruction; restart before using the GPU"
-        raise FragirError(f"the GPU failed at {what}: {_said(_bindings(), code)}", hint=hint)
+        raise FragirError(f"the GPU failed at {what}: {_driver_text(_bindings(), code)}", hint=hint)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _said(cuda: Any, code: Any) -> str:
+def _driver_text(cuda: Any, code: Any) -> str:
     """The driver's own words for an error."""
     failed, text = cuda.cuGetErrorString(code)
     words = text.decode() if failed.value == 0 and text else "unknown error"

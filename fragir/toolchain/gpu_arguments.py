@@ -179,7 +179,7 @@ class Buffers:
         """The address on the GPU of an array that was taken."""
         return self._addresses[array.ctypes.data, array.nbytes]
 
-    def placed(self, data: bytes, key: int) -> int:
+    def place(self, data: bytes, key: int) -> int:
         """As `constant`; the same key is the same address."""
         if key not in self._placed:
             self._placed[key] = self.constant(data)
@@ -252,7 +252,7 @@ def _packer(buffers: Buffers, stream: int) -> Packer:
         lambda tiles, place: encode(
             buffers.cuda, tiles, buffers.pointer(tiles.array), buffers.do, place
         ),
-        lambda data, key, _: buffers.placed(data, key),
+        lambda data, key, _: buffers.place(data, key),
     )
 
 
@@ -270,7 +270,7 @@ def _tensor_map(buffers: Buffers, tiles: TiledArray, kind: str, place: str, stre
     array = tiles.array
     address = _in_place(array, place, stream) if _is_on_gpu(array) else buffers.pointer(array)
     encoded = encode(buffers.cuda, tiles, address, buffers.do, place)
-    return encoded if size == SIZE else buffers.placed(encoded, id(tiles)).to_bytes(8, "little")
+    return encoded if size == SIZE else buffers.place(encoded, id(tiles)).to_bytes(8, "little")
 
 
 def as_array(argument: object) -> Array | None:

@@ -8,9 +8,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fragir.errors import FragirError, shortened
+from fragir.errors import FragirError, short_text
 from fragir.ptx.cutter import strip_comments
-from fragir.ptx.machines import declared
+from fragir.ptx.machines import declared_limits
 from fragir.ptx.rules import Refused
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
@@ -32,7 +32,7 @@ class Assembled:
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{name} {one.registers} registers" for name, one in self.entries.items())
-        return shortened(
+        return short_text(
             f"<cubin of {len(self.cubin)} bytes: {taken}; {len(self.warnings)} warnings>"
         )
 
@@ -66,20 +66,20 @@ def assemble(
 
     Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
     """
-    made = cubins.carried(target, ptx) if version is None else None
-    cubin, log = made or _made(ptx, target, version, filename, cache)
+    made = cubins.carried_cubin(target, ptx) if version is None else None
+    cubin, log = made or _cubin_and_log(ptx, target, version, filename, cache)
     return Assembled(cubin, _entries(log), _warnings(log))
 
 
 def carry(folder: Path, ptx: str, target: str) -> Assembled:
     """Assembles PTX and adds the cubin to a folder that FRAGIR_CUBINS may name elsewhere."""
-    cubin, log = _made(ptx, target, None, "<ptx>", cache=True)
+    cubin, log = _cubin_and_log(ptx, target, None, "<ptx>", cache=True)
     log = _SECONDS.sub("", log)  # the same PTX makes the same entry
     cubins.carry(folder, target, ptx, cubin, log)
     return Assembled(cubin, _entries(log), _warnings(log))
 
 
-def _made(
+def _cubin_and_log(
     ptx: str, target: str, version: str | None, filename: str, cache: bool
 ) -> tuple[bytes, str]:
     """The cubin and what ptxas printed, from the cache where it is there."""
@@ -136,7 +136,7 @@ def _choose(target: str, version: str | None) -> tuple[Tool, str]:
     So `sm_70` finds ptxas 12 where it is installed beside 13, which has dropped it.
     """
     first = find(PTXAS, version)
-    other = declared(target)
+    other = declared_limits(target)
     for name in (target, other.assembled_as) if other is not None else (target,):
         for tool in [first] if version else [first, *every(PTXAS)]:
             if name in _targets(tool.path):

@@ -166,18 +166,18 @@ def _read(sass: str) -> dict[str, _Function]:
 def instructions(sass: str) -> dict[str, tuple[Instruction, ...]]:
     """The instructions of every function, without the padding after its end."""
     found = _read(sass)
-    return {name: tuple(_trimmed(one).instructions) for name, one in found.items()}
+    return {name: tuple(_trim(one).instructions) for name, one in found.items()}
 
 
-def _trimmed(function: _Function) -> _Function:
+def _trim(function: _Function) -> _Function:
     """Without the jump to itself and the NOPs that end a function."""
     own = function.instructions
-    while own and (own[-1].opcode == "NOP" or _to_itself(function, len(own) - 1)):
+    while own and (own[-1].opcode == "NOP" or _is_jump_to_itself(function, len(own) - 1)):
         own.pop()
     return function
 
 
-def _to_itself(function: _Function, index: int) -> bool:
+def _is_jump_to_itself(function: _Function, index: int) -> bool:
     one = function.instructions[index]
     target = _TO.search(one.text)
     return one.opcode == "BRA" and target is not None and function.labels[target[1]] == index
@@ -194,7 +194,7 @@ def loops(sass: str) -> list[MachineLoop]:
     """
     found: list[MachineLoop] = []
     for name, function in _read(sass).items():
-        found += _loops(name, _trimmed(function))
+        found += _loops(name, _trim(function))
     return found
 
 

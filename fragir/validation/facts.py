@@ -82,7 +82,7 @@ def arguments(fact: dict[str, Any]) -> list[Any]:
     return made
 
 
-def answered(fact: dict[str, Any], found: Array | None) -> str:
+def answer_text(fact: dict[str, Any], found: Array | None) -> str:
     """What a result means; None is a trap."""
     for meaning, answer in fact["answers"].items():
         if answer == "trap":
@@ -93,7 +93,7 @@ def answered(fact: dict[str, Any], found: Array | None) -> str:
     return "something else"
 
 
-def asked(name: str, launch: Launch) -> dict[str, Any]:
+def ask_machine(name: str, launch: Launch) -> dict[str, Any]:
     """The answer of a machine: `launch` runs the kernel, and raises FragirError for a trap."""
     fact, ptx = read(name)
     given = arguments(fact)
@@ -105,7 +105,7 @@ def asked(name: str, launch: Launch) -> dict[str, Any]:
     return {
         "asks": fact["asks"],
         "assumed": fact["assumed"],
-        "found": answered(fact, held),
+        "found": answer_text(fact, held),
         "words": words,
         "held": None if held is None else held.tobytes().hex(),
     }
@@ -140,4 +140,4 @@ def asked_apart(name: str, target: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asked(sys.argv[1], on_gpu(sys.argv[2]))))
+    print(json.dumps(ask_machine(sys.argv[1], on_gpu(sys.argv[2]))))

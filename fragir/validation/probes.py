@@ -80,7 +80,7 @@ def probe(
         elif against is not None:
             against(ptx, target, launch.cases, instruction.lanes, copies)
             outcome.count(
-                launch.kind, *_same(launch.arguments[launch.result], copies[launch.result])
+                launch.kind, *_judge_results(launch.arguments[launch.result], copies[launch.result])
             )
     return outcome
 
@@ -317,7 +317,7 @@ def _bits_launch(kernel: _Kernel, cases: int, seed: int) -> ProbeLaunch:
     return ProbeLaunch("bits", cases, arguments, result)
 
 
-def _same(mine: Words, theirs: Words) -> Judgement:
+def _judge_results(mine: Words, theirs: Words) -> Judgement:
     """Whether two machines agree on the result of each case."""
     cases = len(mine)
     differ = (mine != theirs).reshape(cases, -1)

@@ -132,7 +132,7 @@ MAXIMUM = 2**31 - 1
 _NIBBLES = {2: (4, 14), 4: (4, 8, 9, 12, 13, 14), 8: (4, 8, 9, 12, 13, 14)}
 
 
-def unpacked(a: Ints, e: Ints, chunk: int) -> Ints:
+def unpack_sparse(a: Ints, e: Ints, chunk: int) -> Ints:
     """The full A of a packed one: nibbles name the kept columns (pairs) of each chunk."""
     cases, rows, kept = a.shape
     full = np.zeros((cases, rows, 2 * kept), np.int64)
@@ -154,7 +154,7 @@ def product(instruction: Instruction, m: Matrices) -> Ints:
     """A B + C of every case."""
     a, b, c = m["a"], m["b"], m["c"]
     if "e" in m:
-        a = unpacked(a, m["e"], instruction.operands["e"].chunk)
+        a = unpack_sparse(a, m["e"], instruction.operands["e"].chunk)
     if "sfa" in m:
         a = a * np.repeat(m["sfa"], instruction.operands["sfa"].chunk, 2)
         b = b * np.repeat(m["sfb"], instruction.operands["sfb"].chunk, 1)

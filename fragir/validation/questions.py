@@ -133,7 +133,7 @@ MXF4 = _MMA + "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m
 Terms = dict[int, tuple[Element, Element]]
 
 
-def _cancelled(big: float, at: tuple[int, int], small: float, others: range) -> Terms:
+def _cancelling_terms(big: float, at: tuple[int, int], small: float, others: range) -> Terms:
     """+big and -big at two columns, `small` at the others: lost where all is one step."""
     terms: Terms = {k: (small, 1.0) for k in others if k not in at}
     terms[at[0]], terms[at[1]] = (big, 1.0), (-big, 1.0)
@@ -208,18 +208,18 @@ def steps() -> Iterator[Question]:
     one = {"one step": 0}
     for name, at in (("STEP16", (0, 1)), ("STEP16-B", (8, 9))):
         others = range(8, 16) if at[0] == 0 else range(8)
-        terms = _cancelled(2.0**13, at, 2.0**-13, others)
+        terms = _cancelling_terms(2.0**13, at, 2.0**-13, others)
         answers = {**one, "two steps, ascending k": bits32(2.0**-10)}
         if at[0]:
             answers = {**one, "two steps, descending k": bits32(2.0**-10)}
         yield Question(name, "products a step, f16", F32, terms, 0.0, answers, ALL)
         yield Question(f"W{name}", "the same of wgmma", WGMMA_HALF, terms, 0.0, answers, HOPPER)
-    terms = _cancelled(2.0**13, (0, 1), 2.0**-13, range(4, 8))
+    terms = _cancelling_terms(2.0**13, (0, 1), 2.0**-13, range(4, 8))
     answers = {**one, "two steps, ascending k": bits32(2.0**-11)}
     yield Question("STEP8-TF32", "products a step, tf32", TF32, terms, 0.0, answers, ALL)
     yield Question("WSTEP8-TF32", "the same of wgmma", WGMMA_TF32, terms, 0.0, answers, HOPPER)
     for j in range(1, 16):
-        terms = _cancelled(2.0**13, (0, j), 2.0**-13, range(16))
+        terms = _cancelling_terms(2.0**13, (0, j), 2.0**-13, range(16))
         # With +M and -M in different steps everything small is lost too.
         answers = {**one, "8 kept columns a step": bits32(2.0**-10)} if j < 8 else one
         for name, mnemonic, numbers in (("SP", SPARSE, ALL), ("WSP", WGMMA_SPARSE, HOPPER)):
@@ -227,7 +227,7 @@ def steps() -> Iterator[Question]:
                 f"{name}-0-{j}", "steps of sparse f16", mnemonic, terms, 0.0, answers, numbers
             )
     for j in range(1, 8):
-        terms = _cancelled(2.0**13, (0, j), 2.0**-13, range(8))
+        terms = _cancelling_terms(2.0**13, (0, j), 2.0**-13, range(8))
         answers = {**one, "4 kept columns a step": bits32(2.0**-11)} if j < 4 else one
         yield Question(f"SPT-0-{j}", "steps of sparse tf32", SPARSE_TF32, terms, 0.0, answers, NEW)
 
@@ -252,7 +252,7 @@ def eight_bit() -> Iterator[Question]:
     }
     yield Question("FP8OUT", "how fp8 results are rounded", WGMMA, terms, 0.0, answers, HOPPER)
     for name, others in (("FP8STEP2", range(16, 32)), ("FP8STEP2-B", range(2, 16))):
-        terms = _cancelled(256.0, (0, 1), 2.0**-7, others)
+        terms = _cancelling_terms(256.0, (0, 1), 2.0**-7, others)
         answers = {"one step of 32": 0}
         if name == "FP8STEP2":
             answers["16 + 16"] = bits32(16 * 2.0**-7)

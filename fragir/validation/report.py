@@ -153,9 +153,9 @@ def tasks(plan: Plan) -> Sequence[Any]:
     if plan.parameters["cases"] < 1:
         raise FragirError(f"`cases` is at least 1, not {plan.parameters['cases']}")
     if target is not None:
-        from fragir.isa.targets import known
+        from fragir.isa.targets import require_target
 
-        known(target)
+        require_target(target)
     elif place == "gpu":
         target = target_of_gpu()
     return sample([list(job.key) for job in jobs(plan.parameters["only"], target)], plan)

@@ -17,10 +17,10 @@ from fragir.passes.bufferizing.results import Results
 from fragir.passes.bufferizing.tensor_memory import (
     TensorMemory,
     is_any_tensor,
+    is_output_read,
     is_tensor,
     name_of,
     read_elsewhere,
-    reads_output,
 )
 from fragir.passes.structured.memory import erase_dead, owners, root_of
 
@@ -64,7 +64,7 @@ class Bufferization:
 
     def _step(self, op: Operation) -> None:
         if isinstance(op, LinalgStructuredOperation) and op.res:
-            self._structured(op)
+            self._bufferize_structured(op)
         elif isinstance(op, tensor.EmptyOp):
             self.memory.type_of(op, op.tensor.type)
             self.memory.replaced.append(op)
@@ -80,7 +80,7 @@ class Bufferization:
                 hint = "run linalg-normalize before, or write a linalg.generic"
             fail(op, f"{op.name} on tensors is not supported; {hint}")
 
-    def _structured(self, op: LinalgStructuredOperation) -> None:
+    def _bufferize_structured(self, op: LinalgStructuredOperation) -> None:
         inputs = [
             self._input(op, value, argument) if self._is_tensor(value) else value
             for value, argument in zip(op.inputs, op.body.block.args, strict=False)
@@ -99,7 +99,7 @@ class Bufferization:
     ) -> SSAValue:
         """The memory of an input; of one that only says how far loops run it may be empty."""
         if argument.uses or value in self.memory:
-            return self.memory.held(op, value)
+            return self.memory.memory_of(op, value)
         return self.memory.allocate(op, value)
 
     def _body(self, op: LinalgStructuredOperation) -> list[SSAValue]:
@@ -107,7 +107,7 @@ class Bufferization:
         seen: list[SSAValue] = []
         for inner in list(op.body.walk()):
             if isinstance(inner, tensor.ExtractOp):
-                seen.append(self.memory.held(op, inner.tensor))
+                seen.append(self.memory.memory_of(op, inner.tensor))
                 load = memref.LoadOp.get(seen[-1], inner.indices)
                 load.location, load.res.name_hint = inner.location, inner.result.name_hint
                 Rewriter.replace_op(inner, load)
@@ -128,7 +128,7 @@ class Bufferization:
         taken: list[SSAValue],
     ) -> SSAValue:
         """The memory that a result is computed in; `taken` is that of the results before it."""
-        start, reads = op.outputs[index], reads_output(op, index)
+        start, reads = op.outputs[index], is_output_read(op, index)
         if start not in self.memory:
             if reads:
                 words = "which is empty; linalg.fill it before"

@@ -8,7 +8,13 @@ from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue, Use
 
-from fragir.dialects.memory_types import collapsed_type, expanded_type, kept_dims, mixed, part_type
+from fragir.dialects.memory_types import (
+    collapsed_type,
+    expanded_type,
+    kept_dims,
+    mixed_numbers,
+    part_type,
+)
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
@@ -34,7 +40,7 @@ class TensorParts:
             fail(op, f"{result.type} is not supported; take a tensor of known rank")
         self._memory.replaced.append(op)
         if source not in self._memory:
-            self._empty(op, source, result)
+            self._place_empty(op, source, result)
             return
         held = self._memory[source]
         if isinstance(op, tensor.CastOp):
@@ -45,13 +51,13 @@ class TensorParts:
             made = self._part(op, held, result.type.get_shape())
         else:
             assert isinstance(op, Reshape)
-            made = self._reshaped(op, held)
+            made = self._reshape(op, held)
         self._memory.look(result, self._memory.put(op, made))
 
     def insert(self, op: tensor.InsertSliceOp) -> None:
         """A part of memory is overwritten, of a copy where others need what lay there."""
         memory = self._memory
-        source = memory.held(op, op.source)
+        source = memory.memory_of(op, op.source)
         memory.replaced.append(op)
         before = memory[op.dest] if op.dest in memory else None
         origin = in_place(op)
@@ -74,7 +80,7 @@ class TensorParts:
             fail(op, str(error))
         return memref.SubviewOp.get(held, offsets, sizes, strides, type_)
 
-    def _reshaped(self, op: Reshape, held: SSAValue) -> Operation:
+    def _reshape(self, op: Reshape, held: SSAValue) -> Operation:
         type_, result = memref_type(held.type), op.results[0].type
         assert is_tensor(result)
         groups = [[entry.value.data for entry in group] for group in op.reassociation]
@@ -90,13 +96,13 @@ class TensorParts:
         found = MemRefType(found.element_type, result.get_shape(), found.layout)
         return collapse(held, op.reassociation, found)
 
-    def _empty(self, op: Operation, source: SSAValue, result: SSAValue) -> None:
+    def _place_empty(self, op: Operation, source: SSAValue, result: SSAValue) -> None:
         """Of nothing: an empty tensor of the same size."""
         assert is_tensor(result.type)
         memory, shape = self._memory, result.type.get_shape()
         sizes: list[Size]
         if isinstance(op, tensor.ExtractSliceOp):
-            given = mixed(op.static_sizes, op.sizes)
+            given = mixed_numbers(op.static_sizes, op.sizes)
             sizes = [given[dim] for dim in kept_dims(given, shape, op.name)]
         elif isinstance(op, tensor.ExpandShapeOp):
             sizes = _sizes_of(op)
@@ -163,14 +169,14 @@ def expansion(
 
 
 def _sizes_of(op: tensor.ExpandShapeOp) -> list[Size]:
-    return mixed(op.static_output_shape, op.dynamic_output_shape)
+    return mixed_numbers(op.static_output_shape, op.dynamic_output_shape)
 
 
 def _entries(op: Part) -> tuple[list[Size], list[Size], list[Size]]:
     return (
-        mixed(op.static_offsets, op.offsets),
-        mixed(op.static_sizes, op.sizes),
-        mixed(op.static_strides, op.strides),
+        mixed_numbers(op.static_offsets, op.offsets),
+        mixed_numbers(op.static_sizes, op.sizes),
+        mixed_numbers(op.static_strides, op.strides),
     )
 
 

@@ -66,7 +66,7 @@ class Results:
         if isinstance(given, memref.AllocOp) and self._is_whole(memory):
             seen = self._seen_as(given, memory, argument)
             root.replace_all_uses_with(seen)
-            self._memory.moved(root, seen)
+            self._memory.note_moved(root, seen)
             candidates += owners(given)
             Rewriter.erase_op(given)
         else:
@@ -139,7 +139,7 @@ def keep_memory(function: func.FuncOp) -> None:
     attributes = list(given.data) if given else [DictionaryAttr({}) for _ in block.args]
     for value in list(end.operands):
         if not isinstance(value, BlockArgument):
-            _allocated(function, end, value)
+            _argument_for(function, end, value)
             attributes.append(DictionaryAttr({}))
     made = func.ReturnOp()
     made.location = end.location
@@ -151,7 +151,7 @@ def keep_memory(function: func.FuncOp) -> None:
     function.update_function_type()
 
 
-def _allocated(function: func.FuncOp, end: func.ReturnOp, value: SSAValue) -> None:
+def _argument_for(function: func.FuncOp, end: func.ReturnOp, value: SSAValue) -> None:
     """A new last argument in the place of an allocation."""
     block, made = function.body.block, value.owner
     if not isinstance(made, memref.AllocOp) or made.parent is not block:

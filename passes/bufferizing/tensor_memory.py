@@ -49,12 +49,12 @@ class Tenants:
         """Memory has become other memory."""
         self._of[new] = self._of.pop(old, [])
 
-    def read_after(self, memory: SSAValue, op: Operation, but: Use | None = None) -> bool:
+    def is_read_after(self, memory: SSAValue, op: Operation, but: Use | None = None) -> bool:
         """Whether an operation behind another one reads what lies there now; one use does not
         count."""
         at = self._position[op]
         return any(
-            use != but and self.position(use.operation) > at and reads(use)
+            use != but and self.position(use.operation) > at and is_read(use)
             for value in self._of.get(root_of(memory), ())
             for use in value.uses
         )
@@ -66,17 +66,17 @@ class Tenants:
         return -1 if top is None else self._position.get(top, -1)
 
 
-def reads(use: Use) -> bool:
+def is_read(use: Use) -> bool:
     """Whether a use of a tensor needs its elements."""
     op = use.operation
     if isinstance(op, tensor.DimOp):
         return False
     if not isinstance(op, LinalgStructuredOperation) or use.index < len(op.inputs):
         return True
-    return reads_output(op, use.index - len(op.inputs))
+    return is_output_read(op, use.index - len(op.inputs))
 
 
-def reads_output(op: Operation, index: int) -> bool:
+def is_output_read(op: Operation, index: int) -> bool:
     """Whether an operation uses what its output held before."""
     if not isinstance(op, LinalgStructuredOperation):
         return True
@@ -155,7 +155,7 @@ class TensorMemory:
         self._keep(value, memory)
         self.tenants.replace(memory, value)
 
-    def moved(self, memory: SSAValue, to: SSAValue) -> None:
+    def note_moved(self, memory: SSAValue, to: SSAValue) -> None:
         """What lay in an allocation that is no more lies elsewhere."""
         for value, held in self._memory.items():
             if held is memory:
@@ -166,7 +166,7 @@ class TensorMemory:
         if memory.name_hint is None:
             memory.name_hint = value.name_hint
 
-    def held(self, op: Operation, value: SSAValue) -> SSAValue:
+    def memory_of(self, op: Operation, value: SSAValue) -> SSAValue:
         """The memory of a tensor that is read."""
         if value not in self._memory:
             fail(op, f"{op.name} reads {name_of(value)}, which is empty; linalg.fill it before")
@@ -225,7 +225,7 @@ class TensorMemory:
         memory = self._memory[start]
         root = root_of(memory)
         foreign = isinstance(root, BlockArgument) and root not in self.returned
-        if not (obstacle or foreign or self.tenants.read_after(memory, op, but)):
+        if not (obstacle or foreign or self.tenants.is_read_after(memory, op, but)):
             return memory
         new = self.allocate(op, start)
         if reads and isinstance(start.owner, ops.FillOp):  # filled once more

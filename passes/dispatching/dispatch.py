@@ -22,7 +22,13 @@ from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one,
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
 from fragir.passes.structured.bodies import KernelProblem
 from fragir.passes.structured.memory import VIEWS, erase_dead, is_scalar, name_sizes, root_of
-from fragir.passes.structured.writing import WrittenKernel, computed_in, copied, is_computed, write
+from fragir.passes.structured.writing import (
+    WrittenKernel,
+    computed_in,
+    copy_function,
+    is_computed,
+    write,
+)
 
 
 class Dispatch:
@@ -44,7 +50,7 @@ class Dispatch:
         if not units:
             return
         if may_be_one(units):
-            found = write(copied(self._function), self._target)
+            found = write(copy_function(self._function), self._target)
             if isinstance(found, WrittenKernel):
                 self._become(found)
                 return
@@ -57,7 +63,7 @@ class Dispatch:
             for value in names:
                 value.name_hint = None
             return
-        kernels = [self._made(group, number) for number, group in enumerate(groups)]
+        kernels = [self._make_kernel(group, number) for number, group in enumerate(groups)]
         self._hoist()
         end = self._block.last_op
         assert end is not None
@@ -88,7 +94,7 @@ class Dispatch:
             return problem
         return write(self._kernel(group), self._target)
 
-    def _made(self, group: KernelGroup, number: int) -> func.FuncOp:
+    def _make_kernel(self, group: KernelGroup, number: int) -> func.FuncOp:
         """The kernel of a group; where none could be written, the operations themselves."""
         kernel = self._kernel(group.operations) if group.kernel is None else group.kernel.function
         kernel.detach()
@@ -143,7 +149,7 @@ class Dispatch:
         used = [value for op in inner for value in op.operands]
         roots = [
             value
-            for value in (*used, *self._used(group))
+            for value in (*used, *self._used_values(group))
             if not isinstance(value.owner, Operation) or value.owner not in within
         ]
         return sorted(dict.fromkeys(roots), key=self._order.__getitem__)
@@ -151,7 +157,7 @@ class Dispatch:
     def _place(self, op: Operation) -> int:
         return self._order[op.results[0]]
 
-    def _used(self, group: Sequence[Operation]) -> Iterator[SSAValue]:
+    def _used_values(self, group: Sequence[Operation]) -> Iterator[SSAValue]:
         """What a group uses of the function."""
         for op in group:
             for inner in op.walk():
@@ -169,7 +175,7 @@ class Dispatch:
         """The operations of the function that the kernel repeats: constants, its own buffers and
         their sizes, views."""
         found: set[Operation] = set()
-        pending = list(self._used(group))
+        pending = list(self._used_values(group))
         while pending:
             value = pending.pop()
             op = value.owner

@@ -43,7 +43,7 @@ class Touched(NamedTuple):
         )
 
 
-def touched(op: Operation) -> Touched:
+def touched_memory(op: Operation) -> Touched:
     """What an operation of linalg, or a copy, reads and writes."""
     if isinstance(op, memref.CopyOp):
         return Touched(frozenset((root_of(op.source),)), frozenset((root_of(op.destination),)))
@@ -74,7 +74,7 @@ def units_of(block: Block) -> list[Unit]:
     nothing in between sees it.
     """
     work = [op for op in block.ops if is_computed(op)]
-    facts = {op: touched(op) for op in work}
+    facts = {op: touched_memory(op) for op in work}
     filled: dict[SSAValue, Operation] = {}
     units: list[Unit] = []
     for op in work:
@@ -101,18 +101,18 @@ def groups_of(units: Sequence[Unit], write: Writer) -> list[KernelGroup]:
     left, groups = list(units), list[KernelGroup]()
     while left:
         first, *rest = left
-        group, joined = _grown(first, rest, write)
+        group, joined = _grow(first, rest, write)
         if group.kernel is None and len(first.operations) > 1:
             apart, first = _fills_apart(first, write)
             groups += apart
             if apart:
-                group, joined = _grown(first, rest, write)
+                group, joined = _grow(first, rest, write)
         groups.append(group)
         left = [unit for unit in rest if unit not in joined]
     return groups
 
 
-def _grown(first: Unit, rest: Sequence[Unit], write: Writer) -> tuple[KernelGroup, list[Unit]]:
+def _grow(first: Unit, rest: Sequence[Unit], write: Writer) -> tuple[KernelGroup, list[Unit]]:
     """The longest group that a kernel is written for, from a unit on, and what joined it."""
     joining = _joining(first, rest)
     able = len(_able(first, [unit for more in joining for unit in more]))
@@ -135,11 +135,13 @@ def _fills_apart(unit: Unit, write: Writer) -> tuple[list[KernelGroup], Unit]:
     or all; what is left of it.
     """
     *fills, op = unit.operations
-    others = [fill for fill in fills if _written([fill]).isdisjoint(touched(op).writes)]
+    others = [
+        fill for fill in fills if _written_values([fill]).isdisjoint(touched_memory(op).writes)
+    ]
     for apart in (others, fills):
         kept = [one for one in unit.operations if one not in apart]
         if apart and isinstance(write(kept), WrittenKernel):
-            fact, begun = touched(op), _written(kept[:-1])
+            fact, begun = touched_memory(op), _written_values(kept[:-1])
             memory = Touched(fact.reads - begun, fact.writes | begun)
             groups = [KernelGroup([fill], _kernel(write([fill]))) for fill in apart]
             return groups, Unit((*kept,), memory)
@@ -150,8 +152,8 @@ def _kernel(found: WrittenKernel | KernelProblem) -> WrittenKernel | None:
     return found if isinstance(found, WrittenKernel) else None
 
 
-def _written(operations: Sequence[Operation]) -> frozenset[SSAValue]:
-    return frozenset(memory for op in operations for memory in touched(op).writes)
+def _written_values(operations: Sequence[Operation]) -> frozenset[SSAValue]:
+    return frozenset(memory for op in operations for memory in touched_memory(op).writes)
 
 
 def _able(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
@@ -229,7 +231,7 @@ def _joining(first: Unit, rest: Sequence[Unit]) -> list[tuple[Unit, ...]]:
     """
     made, joining, passed = set(first.memory.writes), list[tuple[Unit, ...]](), list[Unit]()
     for unit in rest:
-        needed = _needed(unit, passed) if not unit.memory.reads.isdisjoint(made) else None
+        needed = _needed_units(unit, passed) if not unit.memory.reads.isdisjoint(made) else None
         if needed is None:
             passed.append(unit)
             continue
@@ -239,7 +241,7 @@ def _joining(first: Unit, rest: Sequence[Unit]) -> list[tuple[Unit, ...]]:
     return joining
 
 
-def _needed(unit: Unit, passed: Sequence[Unit]) -> list[Unit] | None:
+def _needed_units(unit: Unit, passed: Sequence[Unit]) -> list[Unit] | None:
     """Those of the units passed that have to run ahead of one; None where others than elementwise
     ones do.
     """

@@ -39,11 +39,11 @@ Dims = frozenset[int]
 def drop_unit_dims(block: Block) -> None:
     """Narrows the memory of a function on memory, and the generics that use it."""
     generics = [op for op in block.ops if isinstance(op, ops.GenericOp)]
-    dropped = _dropped(generics)
+    dropped = _dropped_dims(generics)
     if not dropped:
         return
     loops = {op: _unit_loops(op, dropped) for op in generics}
-    narrow = {memory: _narrowed(memory, dims, block) for memory, dims in dropped.items()}
+    narrow = {memory: _narrow_memory(memory, dims, block) for memory, dims in dropped.items()}
     for op in generics:
         if any(value in dropped for value in op.operands):
             _rewrite(op, loops[op], dropped, narrow)
@@ -56,7 +56,7 @@ def drop_unit_dims(block: Block) -> None:
 # --- what can go ----------------------------------------------------------------------------------
 
 
-def _dropped(generics: Sequence[ops.GenericOp]) -> dict[SSAValue, Dims]:
+def _dropped_dims(generics: Sequence[ops.GenericOp]) -> dict[SSAValue, Dims]:
     """The dimensions of memory that go: those that an operation writes at a constant place, and
     those that others run along with a loop that goes for them.
     """
@@ -118,7 +118,7 @@ def _unit_loops(
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def _narrowed(memory: SSAValue, dims: Dims, block: Block) -> SSAValue:
+def _narrow_memory(memory: SSAValue, dims: Dims, block: Block) -> SSAValue:
     """Memory without these dimensions: another allocation, or a view."""
     type_, owner = memref_type(memory.type), memory.owner
     groups = _groups(len(type_.get_shape()), dims)

@@ -28,7 +28,7 @@ from fragir.dialects.ptx.statement import writes
 from fragir.passes.lifting.scopes import Flat, flat, refusal
 from fragir.passes.settling import rounds
 from fragir.ptx import tree
-from fragir.ptx.opcodes.table import found as row_of
+from fragir.ptx.opcodes.table import find_row as row_of
 from fragir.ptx.reader import parse
 from fragir.ptx.visit import transform, walk
 from fragir.ptx.writer import write_node
@@ -304,7 +304,7 @@ class _Building:
         begins = self._place_arguments(successors, before, above)
         held: list[dict[str, SSAValue]] = [{} for _ in self.pieces]
         for at in order(successors):
-            values = dict(held[above[at]]) if at else self._undefined(begins[0])
+            values = dict(held[above[at]]) if at else self._undefined_values(begins[0])
             block = self.blocks[at]
             for name in self.carried[at]:
                 value = block.insert_arg(self.types[name], len(block.args))
@@ -352,7 +352,7 @@ class _Building:
                     self.carried[at].append(name)
         return begins
 
-    def _undefined(self, live_in: int) -> dict[str, SSAValue]:
+    def _undefined_values(self, live_in: int) -> dict[str, SSAValue]:
         """Registers that some way reads before it writes them."""
         values: dict[str, SSAValue] = {}
         for number, name in enumerate(self.names):
@@ -455,7 +455,7 @@ class _Building:
             return ptx.EndOp(piece.end.mnemonic)
         if piece.guard is None or piece.taken == piece.after:
             (to,) = dict.fromkeys(piece.successors)
-            op: Operation = cf.BranchOp(self.blocks[to], *self._given(to, values))
+            op: Operation = cf.BranchOp(self.blocks[to], *self._branch_values(to, values))
         else:
             assert piece.taken is not None
             assert piece.after is not None
@@ -465,15 +465,15 @@ class _Building:
             op = cf.ConditionalBranchOp(
                 condition,
                 self.blocks[then],
-                self._given(then, values),
+                self._branch_values(then, values),
                 self.blocks[otherwise],
-                self._given(otherwise, values),
+                self._branch_values(otherwise, values),
             )
         if piece.branch is not None and "uni" in piece.branch.opcode:
             op.attributes["ptx.uni"] = UnitAttr()
         return op
 
-    def _given(self, to: int, values: dict[str, SSAValue]) -> list[SSAValue]:
+    def _branch_values(self, to: int, values: dict[str, SSAValue]) -> list[SSAValue]:
         return [values[name] for name in self.carried[to]]
 
 

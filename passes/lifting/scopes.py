@@ -80,8 +80,8 @@ class _Flattening:
 
     def function(self, function: tree.Function) -> Flat:
         scope = _Scope(None)
-        taken = self._passed(function.parameters, scope)
-        self.given = self._passed(function.returns, scope)
+        taken = self._passed_registers(function.parameters, scope)
+        self.given = self._passed_registers(function.returns, scope)
         at = function.at
         self.flat.steps += [_move(inner, name, kind, at) for name, inner, kind in taken]
         assert function.body is not None
@@ -90,7 +90,7 @@ class _Flattening:
             self._returns(tree.Instruction(None, ("ret",), (), function.body.end))
         return self.flat
 
-    def _passed(
+    def _passed_registers(
         self, declarations: tuple[tree.Declaration, ...] | None, scope: _Scope
     ) -> list[tuple[str, str, str]]:
         """Registers that a function passes: each by its name, that of a register of its own, and
@@ -102,7 +102,7 @@ class _Flattening:
             self.taken.add(name)
             if declaration.space != "reg":
                 continue
-            inner = self._fresh(name)
+            inner = self._fresh_name(name)
             scope.names[name] = inner
             self.flat.registers[inner] = declaration.type
             found.append((name, inner, declaration.type))
@@ -118,14 +118,14 @@ class _Flattening:
             if isinstance(item, tree.Declaration):
                 self._declare(item, scope)
             elif isinstance(item, tree.Label):
-                self._once(item.name, scope)
-                scope.names[item.name.text] = self._fresh(item.name.text)
+                self._check_once(item.name, scope)
+                scope.names[item.name.text] = self._fresh_name(item.name.text)
         for item in block.items:
             match item:
                 case tree.Instruction(opcode=("ret", *_)):
-                    self._returns(transform(item, lambda node: _renamed(node, scope)))
+                    self._returns(transform(item, lambda node: _rename_node(node, scope)))
                 case tree.Instruction():
-                    self.flat.steps.append(transform(item, lambda node: _renamed(node, scope)))
+                    self.flat.steps.append(transform(item, lambda node: _rename_node(node, scope)))
                 case tree.Label():
                     name = tree.Name(scope.names[item.name.text], item.name.at)
                     self.flat.steps.append(replace(item, name=name))
@@ -156,19 +156,19 @@ class _Flattening:
         if node.space != "reg":
             variables: list[tree.Variable] = []
             for variable in node.variables:
-                self._once(variable.name, scope)
-                name = self._fresh(variable.name.text)
+                self._check_once(variable.name, scope)
+                name = self._fresh_name(variable.name.text)
                 scope.names[variable.name.text] = name
                 variables.append(replace(variable, name=tree.Name(name, variable.name.at)))
             renamed = replace(node, variables=tuple(variables))
-            self.flat.variables.append(transform(renamed, lambda n: _renamed(n, scope)))
+            self.flat.variables.append(transform(renamed, lambda n: _rename_node(n, scope)))
             return
         if node.vector is not None:
             self._declare_vectors(node, scope)
             return
         for variable in node.variables:
-            self._once(variable.name, scope, ranges=variable.count is not None)
-            name = self._fresh(variable.name.text)
+            self._check_once(variable.name, scope, ranges=variable.count is not None)
+            name = self._fresh_name(variable.name.text)
             if variable.count is None:
                 scope.names[variable.name.text] = name
                 self.flat.registers[name] = node.type
@@ -176,7 +176,7 @@ class _Flattening:
                 scope.ranges[variable.name.text] = (name, variable.count.value)
                 self.flat.ranges[name] = node.type, variable.count.value
 
-    def _once(self, name: tree.Name, scope: _Scope, ranges: bool = False) -> None:
+    def _check_once(self, name: tree.Name, scope: _Scope, ranges: bool = False) -> None:
         """Refuses a second declaration; `a` and the range `a<2>`, which is a0 and a1, are two."""
         if name.text in (scope.ranges if ranges else {**scope.names, **scope.vectors}):
             raise refusal(self.module, name.at, f"{name.text} is declared twice")
@@ -187,12 +187,12 @@ class _Flattening:
         for variable in node.variables:
             if variable.count is not None:
                 raise refusal(self.module, node.at, "ranges of vector registers are not lifted")
-            name = self._fresh(variable.name.text)
+            name = self._fresh_name(variable.name.text)
             parts = tuple(f"{name}.{part}" for part in "xyzw"[:count])
             scope.vectors[variable.name.text] = parts
             self.flat.registers.update(dict.fromkeys(parts, node.type))
 
-    def _fresh(self, name: str) -> str:
+    def _fresh_name(self, name: str) -> str:
         fresh, number = name, 0
         while self._is_taken(fresh):
             number += 1
@@ -214,7 +214,7 @@ def _move(to: str, source: str, kind: str, at: int) -> tree.Instruction:
     return tree.Instruction(None, ("mov", word), (tree.Name(to), tree.Name(source)), at)
 
 
-def _renamed(node: tree.Node, scope: _Scope) -> tree.Node:
+def _rename_node(node: tree.Node, scope: _Scope) -> tree.Node:
     if isinstance(node, tree.Component):
         base: tree.Operand = node.base
         if isinstance(base, tree.Vector):  # the vector register that stood there

@@ -23,7 +23,7 @@ class TileAccess(TilePlaces):
     """One tile's elements, read from or written to one memory."""
 
     @cached_property
-    def _loaded(self) -> dict[tuple[SSAValue, int, SSAValue | None], SSAValue]:
+    def _loaded_values(self) -> dict[tuple[SSAValue, int, SSAValue | None], SSAValue]:
         """What is read already: a broadcast reads one element for many places."""
         return {}
 
@@ -87,11 +87,11 @@ class TileAccess(TilePlaces):
         for e in range(first, first + self.chunk, width):
             predicate = self.ar.predicate(self._predicate(e))
             pointer, offset = self.address(e)
-            known = self._loaded.get((pointer, offset, predicate))
+            known = self._loaded_values.get((pointer, offset, predicate))
             if known is None:
                 otherwise = None if predicate is None else self._otherwise(type_, width)
                 op = ptx.LoadOp(pointer, offset, type_, predicate, otherwise)
-                known = self._loaded[pointer, offset, predicate] = self.ar.insert(op).value
+                known = self._loaded_values[pointer, offset, predicate] = self.ar.insert(op).value
             parts.append(known)
         return join(self.ar, parts)
 
@@ -99,7 +99,7 @@ class TileAccess(TilePlaces):
         """One chunk of elements that are loaded with those of other chunks."""
         wanted = range(number * self.chunk, (number + 1) * self.chunk)
         for element in wanted:
-            if element in self._known:
+            if element in self._known_elements:
                 continue
             group = self._group_of[element]
             type_ = ptx.vector_type(self.memory.element, len(group))
@@ -107,15 +107,15 @@ class TileAccess(TilePlaces):
             otherwise = None if predicate is None else self._otherwise(type_, len(group))
             op = ptx.LoadOp(*self.address(group[0]), type_, predicate, otherwise)
             scalars = split(self.ar, self.ar.insert(op).value, 1)
-            self._known.update(zip(group, scalars, strict=True))
-        return self.ar.insert(ptx.PackOp([self._known[e] for e in wanted])).result
+            self._known_elements.update(zip(group, scalars, strict=True))
+        return self.ar.insert(ptx.PackOp([self._known_elements[e] for e in wanted])).result
 
     @cached_property
     def _group_of(self) -> dict[int, list[int]]:
         return {element: group for group in self._beside for element in group}
 
     @cached_property
-    def _known(self) -> dict[int, SSAValue]:
+    def _known_elements(self) -> dict[int, SSAValue]:
         """Elements that have been loaded beside others."""
         return {}
 
@@ -227,7 +227,7 @@ class BytePairs:
         for number, fragment in enumerate(fragments):
             count = access.chunk // PER
             low = ar.insert(ptx.BitcastOp(fragment, ptx.vector_type(i32, count))).result
-            half = ar.splat(self._sixteen(), count)
+            half = ar.splat(self._sixteen_bits(), count)
             high = ar.insert(arith.ShRUIOp(low, half)).result
             pairs = [ar.insert(ptx.UnpackOp(words)).scalars for words in (low, high)]
             for word in range(count):
@@ -257,7 +257,7 @@ class BytePairs:
             words.append(ar.insert(ptx.BitcastOp(loaded, i32)).result)
         return ar.insert(ptx.PackOp(words)).result
 
-    def _sixteen(self) -> SSAValue:
+    def _sixteen_bits(self) -> SSAValue:
         return self._ar.literal(IntegerAttr(16, i32))
 
 

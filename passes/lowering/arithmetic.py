@@ -480,14 +480,14 @@ class Arithmetic(Placement):
                 key, (pointer, *factors), lambda: ptx.OffsetOp(pointer, first, 1, second)
             )
         if len(others) < 2:
-            distance = self._wide(first) if not others else self._mul_wide(first, others[0])
+            distance = self._widen(first) if not others else self._mul_wide(first, others[0])
             return self._offset_wide(pointer, distance, scale)
         stride = self._mul_wide(others[0], others[1])
         for factor in others[2:]:
-            stride = self._mul_64(stride, self._wide(factor))
+            stride = self._mul_64(stride, self._widen(factor))
         if scale != 1:
             stride = self._mul_64(stride, self._number_64(scale))
-        return self._offset_wide(pointer, self._wide(first), 1, stride)
+        return self._offset_wide(pointer, self._widen(first), 1, stride)
 
     def moved(self, pointer: SSAValue, distance: int) -> SSAValue:
         """A pointer so many bytes further on."""
@@ -513,7 +513,7 @@ class Arithmetic(Placement):
     def _mul_wide(self, x: SSAValue, y: SSAValue) -> SSAValue:
         return self.pure(("wide", frozenset((x, y))), (x, y), lambda: ptx.MulWideOp(x, y))
 
-    def _wide(self, x: SSAValue) -> SSAValue:
+    def _widen(self, x: SSAValue) -> SSAValue:
         """An index in 64 bits."""
         return self.pure(("wide", x), (x,), lambda: arith.IndexCastOp(x, i64))
 

@@ -48,15 +48,17 @@ State = frozenset[tuple[SSAValue, int]]
 class _Groups(Forward[State]):
     """Behind roles, what they have copied out may be under way."""
 
-    def _nested(self, op: Operation, state: State) -> State:
-        end = super()._nested(op, state)
+    def _follow_regions(self, op: Operation, state: State) -> State:
+        end = super()._follow_regions(op, state)
         if op.name != "frag.roles":
             return end
         copies = [inner for inner in op.walk() if is_store(inner)]
-        return _merged(end, frozenset((m, 0) for one in copies for m in _touched(one)))
+        return _merge_states(
+            end, frozenset((m, 0) for one in copies for m in _touched_memories(one))
+        )
 
 
-def _touched(op: frag.CopyOp) -> tuple[SSAValue, ...]:
+def _touched_memories(op: frag.CopyOp) -> tuple[SSAValue, ...]:
     """The memories of a copy that others must not touch meanwhile."""
     source, target = root_of(op.source), root_of(op.target)
     return (source,) if APART in op.attributes else (source, target)
@@ -70,7 +72,7 @@ class GroupWaits:
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
         targets = [target for target, _ in kinds]  # any order
         self._ordered = {target for target in targets if targets.count(target) > 1}
-        self._forward = _Groups(self._step, _merged)
+        self._forward = _Groups(self._step, _merge_states)
         block = function.regions[0].block
         self._forward.run(block, frozenset())
         for op, state in self._forward.before.items():
@@ -82,18 +84,18 @@ class GroupWaits:
         ages = dict(state)  # any order
         wait = _wait(op, ages, self._ordered)
         if wait is not None:
-            ages = {memory: age for memory, age in ages.items() if _remains(memory, age, wait)}
+            ages = {memory: age for memory, age in ages.items() if _is_in_use(memory, age, wait)}
         if not is_store(op):
             return frozenset(ages.items())
         run = run_of(op)
         if op is run[-1]:  # which closes the group of all of them
             ages = {memory: min(age + 1, OLDEST) for memory, age in ages.items()}
             for one in run:
-                ages |= dict.fromkeys(_touched(one), 0)
+                ages |= dict.fromkeys(_touched_memories(one), 0)
         return frozenset(ages.items())
 
 
-def _remains(memory: SSAValue, age: int, wait: Wait) -> bool:
+def _is_in_use(memory: SSAValue, age: int, wait: Wait) -> bool:
     """Whether a memory is still in use behind a wait."""
     return age < wait.pending or not (wait.written or frag.is_shared(memory.type))
 
@@ -133,7 +135,7 @@ def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | Non
     return Wait(min(age for age, _ in needed), any(written for _, written in needed))
 
 
-def _merged(one: State, other: State) -> State:
+def _merge_states(one: State, other: State) -> State:
     ages = dict(one)  # any order
     for memory, age in other:  # any order
         ages[memory] = min(age, ages.get(memory, age))
@@ -156,7 +158,7 @@ def _check_roles(function: Operation) -> None:
     owners: dict[SSAValue, set[tuple[Region | None, bool]]] = {}
     for op in function.walk():
         if is_store(op):
-            for memory in _touched(op):
+            for memory in _touched_memories(op):
                 owners.setdefault(memory, set()).add((role_of(op), op.add is not None))
     for op in function.walk():
         accesses, role = accesses_of(op), role_of(op)

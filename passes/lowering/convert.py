@@ -81,11 +81,11 @@ Place: TypeAlias = tuple[SSAValue, int]
 """A pointer, and bytes to add."""
 
 
-def through_shared(
+def convert_through_shared(
     state: LoweringState, plan: Through, words: Sequence[SSAValue], bits: int
 ) -> list[SSAValue]:
     """The words of the target's fragments from those of the source's, of elements of `bits`."""
-    pairs = bits == DOUBLE and _in_pairs(plan)
+    pairs = bits == DOUBLE and _are_in_pairs(plan)
     ar, programs = state.ar, ProgramLowering(state.ar, state.hardware)
     stored, sharers = programs.words(plan.before, words), _sharers(state, plan)
     loaded: dict[int, SSAValue] = {}
@@ -101,7 +101,7 @@ def through_shared(
     return programs.run(plan.after, [loaded[word] for word in range(plan.after.inputs)])
 
 
-def _in_pairs(plan: Through) -> bool:
+def _are_in_pairs(plan: Through) -> bool:
     """Whether both words of every element are loaded side by side, the first of an even number."""
     first, second = plan.after.outputs[::2], plan.after.outputs[1::2]
     return all(a % 2 == 0 and b == a + 1 for a, b in zip(first, second, strict=True))
@@ -144,7 +144,7 @@ def _store(
         state.ar.insert(ptx.StmatrixOp(value, pointer, offset, access.trans))
         return
     if access.size < 4:
-        value = state.ar.insert(ptx.BitcastOp(value, _accessed(access.size))).result
+        value = state.ar.insert(ptx.BitcastOp(value, _access_type(access.size))).result
     state.ar.insert(ptx.StoreOp(value, pointer, offset, _condition(state, access)))
 
 
@@ -158,7 +158,7 @@ def _load(state: LoweringState, access: SharedAccess, place: Place, pairs: bool)
         type_ = ptx.vector_type(i32, access.matrices)
         loaded = ar.insert(ptx.LdmatrixOp(pointer, offset, type_, access.trans)).value
         return list(ar.insert(ptx.UnpackOp(loaded)).scalars)
-    type_ = _accessed(access.size)
+    type_ = _access_type(access.size)
     if pairs and access.size >= DOUBLE // 8:
         type_ = ptx.vector_type(i64, access.size * 8 // DOUBLE)
     condition = _condition(state, access)
@@ -166,12 +166,12 @@ def _load(state: LoweringState, access: SharedAccess, place: Place, pairs: bool)
     loaded = ar.insert(ptx.LoadOp(pointer, offset, type_, condition, otherwise)).value
     if access.size < 4:
         loaded = ar.insert(ptx.BitcastOp(loaded, i32)).result
-    elif type_ != _accessed(access.size):
-        loaded = ar.insert(ptx.BitcastOp(loaded, _accessed(access.size))).result
+    elif type_ != _access_type(access.size):
+        loaded = ar.insert(ptx.BitcastOp(loaded, _access_type(access.size))).result
     return [loaded] if access.size <= 4 else list(ar.insert(ptx.UnpackOp(loaded)).scalars)
 
 
-def _accessed(size: int) -> Attribute:
+def _access_type(size: int) -> Attribute:
     """What so many bytes are read and written as: the lowest of a register, or whole ones."""
     if size < 4:
         return ptx.vector_type(BYTE, size)
@@ -198,26 +198,30 @@ def convert(
     ar, bits = state.ar, ptx.bits(source.element_type)
     if is_predicate(source.element_type):
         return _predicates(state, source, target, fragments)
-    plan = planned(source, target, bits, state.target)
+    plan = plan_of_conversion(source, target, bits, state.target)
     if plan.apart is not None or (bits < 8 and plan.rows is not None):
         return _by_bytes(state, source, target, fragments)
     renaming = _renaming(plan)
     if renaming is not None:
-        return _renamed(ar, fragments, renaming, _chunk(target))
-    words = _moved(state, plan, words_of(ar, fragments))
+        return _reordered_fragments(ar, fragments, renaming, _chunk(target))
+    words = _converted_words(state, plan, words_of(ar, fragments))
     if words is None:
         assert plan.rows is not None
         return by_elements(state, source, target, plan.rows, fragments)
     return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
 
 
-def _moved(
+def _converted_words(
     state: LoweringState, plan: ConversionPlan, words: Sequence[SSAValue]
 ) -> Sequence[SSAValue] | None:
     """The words of the target; None where the plan says element by element."""
     if plan.program is not None:
         return ProgramLowering(state.ar, state.hardware).run(plan.program, words)
-    return None if plan.through is None else through_shared(state, plan.through, words, plan.bits)
+    return (
+        None
+        if plan.through is None
+        else convert_through_shared(state, plan.through, words, plan.bits)
+    )
 
 
 def _by_bytes(
@@ -236,7 +240,7 @@ def _by_bytes(
     return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
 
 
-def planned(
+def plan_of_conversion(
     source: frag.TileType, target: frag.TileType, bits: int, machine: str
 ) -> ConversionPlan:
     """The plan of a conversion of elements of so many bits on a machine."""
@@ -252,9 +256,9 @@ def _predicates(
     """Words hold no predicates: where more than names change they go as numbers of a register."""
     ar = state.ar
     source, target = source.with_element(i32), target.with_element(i32)
-    renaming = _renaming(planned(source, target, WORD, state.target))
+    renaming = _renaming(plan_of_conversion(source, target, WORD, state.target))
     if renaming is not None:
-        return _renamed(ar, fragments, renaming, _chunk(target))
+        return _reordered_fragments(ar, fragments, renaming, _chunk(target))
     numbers = [cast_op(ar, fragment, i1, i32) for fragment in fragments]
     moved = convert(state, source, target, numbers)
     return [ar.insert(ptx.CompareOp("ne", part, ar.zero(part.type))).result for part in moved]
@@ -278,7 +282,7 @@ def _renaming(plan: ConversionPlan) -> Sequence[int] | None:
     return elements[: plan.target.size("element")]
 
 
-def _renamed(
+def _reordered_fragments(
     ar: Arithmetic, fragments: Sequence[SSAValue], permutation: Sequence[int], chunk: int
 ) -> list[SSAValue]:
     """Elements picked in another order, which keeps whole registers."""

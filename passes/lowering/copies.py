@@ -27,7 +27,7 @@ from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Stride, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, divisor, inside, low
-from fragir.passes.lowering.packed import divided, in_units
+from fragir.passes.lowering.packed import divide_index, in_units
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 # -- row copies ------------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ class RowCopy:
                 valid = self.ar.predicate(piece.valid)
                 size = chunk * self.target.size
                 op = ptx.CpAsyncOp(target, target_offset, pointer, offset, size, valid)
-                self._guarded(piece.exists, op)
+                self._copy_guarded(piece.exists, op)
 
         narrow = chunk * self.target.size < WIDTHS[0]
         self.rounds(chunk, UNROLLED if narrow else self.rows * self.cols, build)
 
-    def _guarded(self, exists: Predicate, op: ptx.CpAsyncOp) -> None:
+    def _copy_guarded(self, exists: Predicate, op: ptx.CpAsyncOp) -> None:
         if exists is True:
             self.ar.insert(op)
             return
@@ -217,8 +217,8 @@ class RowRound:
         source, target = job.places(layout)
         if first != 0:
             ar, dim = job.ar, -2
-            source = _moved(ar, source, dim, first)
-            target = _moved(ar, target, dim, first)
+            source = _moved_place(ar, source, dim, first)
+            target = _moved_place(ar, target, dim, first)
         self.source, self.target = source, target
         self.shifted: dict[Value, MemoryPlace] = {}  # the source from whole words on, by the shift
         self.points = layout.axis("element").points(2)
@@ -245,7 +245,7 @@ class RowRound:
             )
 
 
-def _moved(ar: Arithmetic, place: MemoryPlace, dim: int, by: Value) -> MemoryPlace:
+def _moved_place(ar: Arithmetic, place: MemoryPlace, dim: int, by: Value) -> MemoryPlace:
     """A place further along a dimension."""
     at = list(place.at)
     at[dim] = ar.add(at[dim], by)
@@ -306,7 +306,7 @@ def copy(
                 f"{source.element} is copied where its last dimension is contiguous",
                 hint="elements smaller than a byte share one with their neighbours",
             )
-        source_indices = divided(ar, source_indices, along, per, "an index")
+        source_indices = divide_index(ar, source_indices, along, per, "an index")
         source = in_units(ar, source, along)
         target = in_units(ar, target, len(target.shape) - 1)
     rows, cols = target.shape[-2:]
@@ -414,17 +414,17 @@ class ShiftedRows:
         # the last word of a piece has up to per - 1 elements more
         length = ar.sub(extent, ar.add(at, self.per - 1))
         rounded = ar.mul(ar.quotient(length, chunk), chunk)
-        inner = self._bounded(rounded, 0, job.cols)
+        inner = self._bounded_row(rounded, 0, job.cols)
         width = chunk if self.per == 2 else 2 * chunk
-        outer = self._bounded(ar.add(inner, width), 0, job.cols)
+        outer = self._bounded_row(ar.add(inner, width), 0, job.cols)
         if isinstance(at, int):
             return (inner, outer) if at >= 0 else (0, job.cols)
         if not job.masked:
             return inner, outer
         before = ar.compare("slt", at, 0)  # a tile that begins left of the matrix: all by elements
-        return self._chosen(before, 0, inner), self._chosen(before, job.cols, outer)
+        return self._choose(before, 0, inner), self._choose(before, job.cols, outer)
 
-    def _bounded(self, x: Value, low: int, high: int) -> Value:
+    def _bounded_row(self, x: Value, low: int, high: int) -> Value:
         if isinstance(x, int):
             return min(max(x, low), high)
         ar = self.ar
@@ -433,7 +433,7 @@ class ShiftedRows:
             x = ar.pure((op, left, right), (left, right), lambda op=op, a=left, b=right: op(a, b))
         return x
 
-    def _chosen(self, condition: Predicate, x: Value, y: Value) -> Value:
+    def _choose(self, condition: Predicate, x: Value, y: Value) -> Value:
         assert isinstance(condition, SSAValue)
         operands = condition, self.ar.value(x), self.ar.value(y)
         key = (arith.SelectOp, *operands)
@@ -444,7 +444,7 @@ class ShiftedRows:
     def _round(self, round_: RowRound) -> None:
         loaded = [(point, self._load(round_, point)) for point in round_.points]
         for point, words in loaded:
-            self._store(round_, point, self._shifted(words, self._shift(round_, point)))
+            self._store(round_, point, self._shift_words(words, self._shift(round_, point)))
 
     def _load(self, round_: RowRound, point: Point) -> list[SSAValue]:
         """The words in which a piece lies; zeros outside of the matrix."""
@@ -464,7 +464,7 @@ class ShiftedRows:
             words.append(ar.insert(load).value)
         return words
 
-    def _shifted(self, words: list[SSAValue], shift: Value) -> SSAValue:
+    def _shift_words(self, words: list[SSAValue], shift: Value) -> SSAValue:
         """A piece, from the words in which it lies."""
         ar, job = self.ar, self.job
         selector = ar.value(ar.add(ar.mul(shift, NEXT * job.source.size), IN_ORDER))

@@ -58,7 +58,7 @@ def clone_region(
         if isinstance(op, arith.ConstantOp):
             values[op.result] = ar.splat(ar.literal(op.value), count)
             continue
-        if isinstance(op, arith.MulfOp) and op.fastmath.data and joins_a_sum(op):
+        if isinstance(op, arith.MulfOp) and op.fastmath.data and can_join_sum(op):
             fused.add(op.result)
             continue
         if fused and isinstance(op, arith.AddfOp | arith.SubfOp) and fused & {op.lhs, op.rhs}:
@@ -66,7 +66,7 @@ def clone_region(
             continue
         operands = [operand(value) for value in op.operands]
         if isinstance(op, arith.CmpiOp | arith.CmpfOp | arith.SelectOp):
-            values[op.results[0]] = _vectorized(ar, op, operands)
+            values[op.results[0]] = _vectorize(ar, op, operands)
             continue
         types = [ptx.vector_type(type_, count) for type_ in op.result_types]
         if (rule := op.name.removeprefix("arith.")) in ptx.CAST_RULES:
@@ -80,7 +80,7 @@ def clone_region(
     raise FragirError("an elementwise region ends in frag.yield")
 
 
-def joins_a_sum(op: arith.MulfOp) -> bool:
+def can_join_sum(op: arith.MulfOp) -> bool:
     """Whether a product may be formed with the one sum or difference that it goes into."""
     contract = FastMathFlag.ALLOW_CONTRACT
     use = op.result.get_user_of_unique_use()
@@ -127,7 +127,7 @@ def fused_value(
     return ar.insert(arith.MulfOp(x, y)).result
 
 
-def _vectorized(
+def _vectorize(
     ar: Arithmetic, op: arith.CmpiOp | arith.CmpfOp | arith.SelectOp, operands: Sequence[SSAValue]
 ) -> SSAValue:
     """Comparisons and selections, which arith knows of one i1 only."""
@@ -165,13 +165,13 @@ WORD = 32  # bits
 def words_of(ar: Arithmetic, fragments: Sequence[SSAValue]) -> list[SSAValue]:
     """The words of a tile's fragments in this lane, as i32."""
     element = ptx.scalar_type(fragments[0].type)
-    whole = _joined(ar, fragments, element)
+    whole = _join_fragments(ar, fragments, element)
     count = ptx.registers(whole.type) * ptx.register_bits(whole.type) // WORD
     words = ar.insert(ptx.BitcastOp(whole, ptx.vector_type(i32, count))).result
     return list(ar.insert(ptx.UnpackOp(words)).scalars)
 
 
-def _joined(ar: Arithmetic, fragments: Sequence[SSAValue], element: Attribute) -> SSAValue:
+def _join_fragments(ar: Arithmetic, fragments: Sequence[SSAValue], element: Attribute) -> SSAValue:
     """All fragments as one vector; elements are packed anew where they end inside of a word."""
     if len(fragments) == 1:
         return fragments[0]
@@ -189,7 +189,7 @@ def fragments_from(
     vector = ar.insert(ptx.PackOp(words[: -(-chunk * count * bits // WORD)])).result
     if count == 1 or chunk * bits % WORD == 0:
         whole = ptx.vector_type(element, chunk * count)
-        return _split(ar, ar.insert(ptx.BitcastOp(vector, whole)).result, chunk)
+        return _split_fragments(ar, ar.insert(ptx.BitcastOp(vector, whole)).result, chunk)
     filled = ptx.vector_type(element, ptx.length(vector.type) * WORD // bits)
     scalars = ar.insert(ptx.UnpackOp(ar.insert(ptx.BitcastOp(vector, filled)).result)).scalars
     return [
@@ -198,7 +198,7 @@ def fragments_from(
     ]
 
 
-def _split(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
+def _split_fragments(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
     """A vector in vectors of `chunk` elements, which fill registers."""
     total, element = ptx.length(vector.type), ptx.scalar_type(vector.type)
     if total == chunk:
@@ -225,7 +225,7 @@ def is_whole(picked: Sequence[int], per: int) -> bool:
     )
 
 
-def renamed(
+def pick_elements(
     ar: Arithmetic, fragments: Sequence[SSAValue], picked: Sequence[int], chunk: int
 ) -> list[SSAValue]:
     """Vectors of `chunk` elements: for each its number among those of the fragments, in order.

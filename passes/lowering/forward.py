@@ -44,10 +44,10 @@ class Forward(Generic[StateT]):
         for op in block.ops:
             known = self.before.get(op)
             self.before[op] = state if known is None else self.merge(known, state)
-            state = self._nested(op, state) if op.regions else self.step(op, state)
+            state = self._follow_regions(op, state) if op.regions else self.step(op, state)
         return state
 
-    def _nested(self, op: Operation, state: StateT) -> StateT:
+    def _follow_regions(self, op: Operation, state: StateT) -> StateT:
         if isinstance(op, scf.IfOp):
             return self._if(op, state)
         if isinstance(op, scf.WhileOp):
@@ -71,12 +71,14 @@ class Forward(Generic[StateT]):
         ends: list[StateT] = []
         for region in op.regions:
             end = self.run(region.block, state) if region.blocks else state
-            ends.append(self.pass_on(end, _passed(region.block), op.results) if op.results else end)
+            ends.append(
+                self.pass_on(end, _passed_values(region.block), op.results) if op.results else end
+            )
         return self.merge(*ends)
 
     def _for(self, op: scf.ForOp, state: StateT) -> StateT:
         body = op.body.block
-        arguments, yielded = body.args[1:], _passed(body)
+        arguments, yielded = body.args[1:], _passed_values(body)
         around = self.pass_on(state, op.iter_args, arguments)
         turns = _turns(op)
         if turns and turns <= MOST_TURNS and turns * self._turns <= MOST_IN_ALL:
@@ -101,18 +103,18 @@ class Forward(Generic[StateT]):
     def _while(self, op: scf.WhileOp, state: StateT) -> StateT:
         before, after = op.before_region.block, op.after_region.block
         state = self.pass_on(state, op.arguments, before.args)
-        end, passed = state, _passed(before)[1:]
+        end, passed = state, _passed_values(before)[1:]
         for _ in rounds("what holds in a loop"):
             end = self.run(before, state)
             back = self.run(after, self.pass_on(end, passed, after.args))
-            merged = self.merge(state, self.pass_on(back, _passed(after), before.args))
+            merged = self.merge(state, self.pass_on(back, _passed_values(after), before.args))
             if merged == state:
                 break
             state = merged
         return self.pass_on(end, passed, op.results)
 
 
-def _passed(block: Block) -> Sequence[SSAValue]:
+def _passed_values(block: Block) -> Sequence[SSAValue]:
     """What a block's last operation passes on."""
     last = block.last_op
     return () if last is None else last.operands

@@ -106,7 +106,7 @@ class KernelArguments:
             for i, size in enumerate(type_.get_shape())
         ]
         dims, stride_names = frag.size_names(self._function, argument.index)
-        shape = self._named(dims, shape)
+        shape = self._named_values(dims, shape)
         known = frag.strides_of(type_)
         strides: Sequence[Stride]
         if known is None:
@@ -116,10 +116,10 @@ class KernelArguments:
                 self._add_argument(INDEX, f"{name or 'arg'}_s{i}") if s == DYNAMIC_INDEX else s
                 for i, s in enumerate(known)
             ]
-            strides = self._named(stride_names or (), given)
+            strides = self._named_values(stride_names or (), given)
         return LaneMemory(pointer, tuple(shape), tuple(strides), type_.element_type)
 
-    def _named(self, names: Sequence[int | str], values: Sequence[Value]) -> list[Value]:
+    def _named_values(self, names: Sequence[int | str], values: Sequence[Value]) -> list[Value]:
         """Dynamic sizes or strides, of equal names the first; with what the program promises."""
         found = list(values)
         for at, (name, value) in enumerate(zip(names, values, strict=True)):

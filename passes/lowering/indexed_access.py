@@ -95,7 +95,7 @@ class IndexedAccess(TileAccess):
         return [held[point[-len(shape)],] for point in self._steps]
 
     @cached_property
-    def _placed(self) -> tuple[list[MemoryPlace], list[tuple[int, ...]]]:
+    def _memory_places(self) -> tuple[list[MemoryPlace], list[tuple[int, ...]]]:
         rank = len(self.at)
         nowhere, behind = (NOWHERE,) * rank, self.behind
         alone = not any(isinstance(x, list) for x in self.at)
@@ -127,12 +127,12 @@ class IndexedAccess(TileAccess):
     @cached_property
     def places(self) -> list[MemoryPlace]:
         """One for each row, or element."""
-        return self._placed[0]
+        return self._memory_places[0]
 
     @cached_property
     def constants(self) -> list[tuple[int, ...]]:
         """How far each element lies behind the beginning of its row."""
-        return self._placed[1]
+        return self._memory_places[1]
 
     def _predicate(self, first: int) -> Predicate:
         held = super()._predicate(first)

@@ -49,7 +49,7 @@ class Deferred(Sequence[SSAValue]):
         self._make = make
 
     @property
-    def made(self) -> Sequence[SSAValue | None]:
+    def make(self) -> Sequence[SSAValue | None]:
         """Those that were asked for; None in the place of others."""
         return self._values
 
@@ -94,24 +94,24 @@ def defers(op: FragmentwiseInterface) -> bool:
         if not isinstance(following, FragmentwiseInterface):
             return False
         user = following
-    if not _each_where_it_was(op, user):
+    if not _is_each_in_place(op, user):
         return False
     between = op.next_op
     while between is not user:
-        if between is None or not _quiet(between):
+        if between is None or not _is_quiet(between):
             return False
         between = between.next_op
     return True
 
 
-def _quiet(op: Operation) -> bool:
+def _is_quiet(op: Operation) -> bool:
     """Whether an operation may stand between a load and the store that it feeds."""
     return (isinstance(op, FragmentwiseInterface) and bool(op.results)) or op.has_trait(
         ConstantLike
     )
 
 
-def _each_where_it_was(first: Operation, last: Operation) -> bool:
+def _is_each_in_place(first: Operation, last: Operation) -> bool:
     """Whether memory that both touch is written where it was read, element by element."""
     read, written = accesses_of(first), accesses_of(last)
     if read is None or written is None:
@@ -171,7 +171,7 @@ class Lanes:
 
     def elements(self, tile: SSAValue) -> list[SSAValue]:
         """This lane's elements of a tile, as scalars, in the order of `points`."""
-        type_ = _tile(tile)
+        type_ = _require_tile(tile)
         _check_whole(type_)
         ar = self.state.ar
         return [x for part in self.state.tiles[tile] for x in split(ar, part, 1)]
@@ -182,7 +182,7 @@ class Lanes:
 
     def points(self, tile: SSAValue) -> list[tuple[int, ...]]:
         """(row, column) of each element of lane 0 in warp 0; other lanes' are `base` further on."""
-        return self.points_of(_tile(tile))
+        return self.points_of(_require_tile(tile))
 
     def points_of(self, type_: frag.TileType) -> list[tuple[int, ...]]:
         """The same of any tile of a type."""
@@ -228,7 +228,7 @@ class Lanes:
 
         Raises FragirError where lanes flip bits of the elements' points instead of adding.
         """
-        layout = _tile(tile).resolve()
+        layout = _require_tile(tile).resolve()
         if layout.exclusive:
             raise FragirError(f"lanes have no point to add in a layout with exclusive or: {layout}")
         dims = range(len(layout.dims))
@@ -241,17 +241,19 @@ class Lanes:
 
         FragirError unless there is one of the tile's element type for each point.
         """
-        type_ = _tile(tile)
+        type_ = _require_tile(tile)
         _check_whole(type_)
-        self._new(tile)
+        self._check_unbound(tile)
         count = type_.resolve().size("element")
         if len(scalars) != count:
             raise FragirError(
-                f"{_named(tile)} takes {count} elements a lane of {type_}, not {len(scalars)}"
+                f"{_value_text(tile)} takes {count} elements a lane of {type_}, not {len(scalars)}"
             )
         wrong = next((x.type for x in scalars if x.type != type_.element_type), None)
         if wrong is not None:
-            raise FragirError(f"{_named(tile)} takes elements of {type_.element_type}, not {wrong}")
+            raise FragirError(
+                f"{_value_text(tile)} takes elements of {type_.element_type}, not {wrong}"
+            )
         chunk = type_.chunk
         self.state.tiles[tile] = [
             self.state.ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
@@ -263,8 +265,8 @@ class Lanes:
 
         That may happen later, when a store asks for it, where the operation is fragmentwise.
         """
-        self._new(tile)
-        owner, type_ = tile.owner, _tile(tile)
+        self._check_unbound(tile)
+        owner, type_ = tile.owner, _require_tile(tile)
         assert isinstance(owner, Operation)
         wanted, ar = ptx.vector_type(type_.element_type, type_.chunk), self.state.ar
 
@@ -275,7 +277,7 @@ class Lanes:
                 fragment = make(i)
                 if fragment.type != wanted:
                     raise FragirError(
-                        f"{_named(tile)} takes fragments of {wanted}, not {fragment.type}"
+                        f"{_value_text(tile)} takes fragments of {wanted}, not {fragment.type}"
                     )
             except FragirError as error:
                 fail(owner, f"{owner.name}: {error}")
@@ -288,9 +290,9 @@ class Lanes:
 
     def bind_scalar(self, value: SSAValue, scalar: SSAValue) -> None:
         """Gives a scalar result its value, which must be the same in every lane of the block."""
-        self._new(value)
+        self._check_unbound(value)
         if scalar.type != value.type:
-            raise FragirError(f"{_named(value)} takes {value.type}, not {scalar.type}")
+            raise FragirError(f"{_value_text(value)} takes {value.type}, not {scalar.type}")
         self.state.values[value] = scalar
 
     def check_bound(self, op: Operation) -> None:
@@ -300,13 +302,13 @@ class Lanes:
             if result not in state.tiles and result not in state.values:
                 if result not in state.memories and result not in state.without_registers:
                     raise FragirError(
-                        f"its lowering binds nothing to {_named(result)}",
+                        f"its lowering binds nothing to {_value_text(result)}",
                         hint="a lowering ends in lanes.bind(self.result, elements)",
                     )
 
-    def _new(self, value: SSAValue) -> None:
+    def _check_unbound(self, value: SSAValue) -> None:
         if value in self.state.tiles or value in self.state.values:
-            raise FragirError(f"its lowering binds {_named(value)} twice")
+            raise FragirError(f"its lowering binds {_value_text(value)} twice")
 
     # --- building -----------------------------------------------------------------------------
 
@@ -403,9 +405,9 @@ class Lanes:
         return [x for part in found for x in split(ar, part, 1)]
 
 
-def _tile(value: SSAValue) -> frag.TileType:
+def _require_tile(value: SSAValue) -> frag.TileType:
     if not isinstance(value.type, frag.TileType):
-        raise FragirError(f"{_named(value)} is no tile but {value.type}")
+        raise FragirError(f"{_value_text(value)} is no tile but {value.type}")
     return value.type
 
 
@@ -416,5 +418,5 @@ def _check_whole(tile: frag.TileType) -> None:
         )
 
 
-def _named(value: SSAValue) -> str:
+def _value_text(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a result"

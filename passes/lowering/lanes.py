@@ -165,16 +165,16 @@ class Shift(NamedTuple):
         return 1 + (self.shift != 0)
 
     @property
-    def reached(self) -> int:
+    def reached_bits(self) -> int:
         """The bits that it may set."""
-        return _moved(self.mask, self.shift)
+        return _shift_mask(self.mask, self.shift)
 
     @property
     def factor(self) -> int:
         """What `taken` is multiplied by."""
         return 1 << max(0, self.shift)
 
-    def taken(self, ar: Arithmetic, hardware: Hardware) -> Value:
+    def taken_value(self, ar: Arithmetic, hardware: Hardware) -> Value:
         """What is multiplied: masked where it lies, unless it is to go down."""
         return Shift(min(0, self.shift), self.mask).value(ar, hardware)
 
@@ -183,7 +183,11 @@ class Shift(NamedTuple):
         thread, shift = hardware.thread, self.shift
         moved = ar.mul(thread, 1 << shift) if shift >= 0 else ar.div(thread, 1 << -shift)
         every = (1 << (hardware.threads - 1).bit_length()) - 1
-        return moved if self.reached == _moved(every, shift) else ar.and_(moved, self.reached)
+        return (
+            moved
+            if self.reached_bits == _shift_mask(every, shift)
+            else ar.and_(moved, self.reached_bits)
+        )
 
 
 class Pattern(NamedTuple):
@@ -199,17 +203,17 @@ class Pattern(NamedTuple):
         return len(self.bits) + (self.bits != (0,)) + 2
 
     @property
-    def reached(self) -> int:
+    def reached_bits(self) -> int:
         """The bits that it may set: the product has no carry."""
         return self.mask * self.factor
 
-    def taken(self, ar: Arithmetic, hardware: Hardware) -> Value:
+    def taken_value(self, ar: Arithmetic, hardware: Hardware) -> Value:
         """What is multiplied."""
         return ar.and_(_parity(ar, hardware.thread, self.bits), self.mask)
 
     def value(self, ar: Arithmetic, hardware: Hardware) -> Value:
         """The term."""
-        return ar.mul(self.taken(ar, hardware), self.factor)
+        return ar.mul(self.taken_value(ar, hardware), self.factor)
 
 
 Terms: TypeAlias = tuple[Shift | Pattern, ...]
@@ -319,7 +323,7 @@ def _patterns(columns: Sequence[int]) -> list[Pattern]:
     return found
 
 
-def _moved(mask: int, shift: int) -> int:
+def _shift_mask(mask: int, shift: int) -> int:
     return mask << shift if shift >= 0 else mask >> -shift
 
 
@@ -395,7 +399,7 @@ def _of_warp(ar: Arithmetic, hardware: Hardware, masks: Sequence[int]) -> Value:
     A block of more warps than there are masks begins anew.
     """
     if hardware.threads <= LANES or len(set(masks)) == 1:
-        return _signed(masks[0])
+        return _signed_mask(masks[0])
     count = len(masks)
     width = ((count if count & (count - 1) == 0 else hardware.threads // LANES) - 1).bit_length()
     sums = [masks[w % count] for w in range(1 << width)]
@@ -403,7 +407,7 @@ def _of_warp(ar: Arithmetic, hardware: Hardware, masks: Sequence[int]) -> Value:
         for w in range(len(sums)):
             if w >> k & 1:
                 sums[w] ^= sums[w ^ 1 << k]
-    warp, result = hardware.axis("warp"), _signed(sums[0])
+    warp, result = hardware.axis("warp"), _signed_mask(sums[0])
     for subset in range(1, len(sums)):
         if not sums[subset]:
             continue
@@ -411,11 +415,11 @@ def _of_warp(ar: Arithmetic, hardware: Hardware, masks: Sequence[int]) -> Value:
         for k in range(width):
             if subset >> k & 1:
                 product = ar.mul(product, ar.and_(ar.div(warp, 1 << k), 1))
-        result = ar.xor(result, ar.mul(product, _signed(sums[subset])))
+        result = ar.xor(result, ar.mul(product, _signed_mask(sums[subset])))
     return result
 
 
-def _signed(mask: int) -> int:
+def _signed_mask(mask: int) -> int:
     """A mask as a number of 32 bits with a sign."""
     return mask - (1 << 32) if mask >> 31 else mask
 
@@ -438,7 +442,7 @@ def pointers(
     """
     lane, warp = numbers[0].lane, numbers[0].warp
     moves = terms(columns_of(hardware, lane, warp))
-    reached = _union(term.reached for term in moves)
+    reached = _union(term.reached_bits for term in moves)
     flipped = {number.start & reached for number in numbers}
     if len(flipped) == 1 or max(flipped) >= ALIGNED:
         moved = linear(ar, hardware, lane, warp)
@@ -456,13 +460,13 @@ def pointers(
 def _pointer_moved(ar: Arithmetic, hardware: Hardware, base: SSAValue, terms: Terms) -> SSAValue:
     """`base` moved by the terms."""
     ordered = sorted(terms, key=_first)
-    added = [term for term in ordered if term.reached >= ALIGNED] or ordered[:1]
-    bits = [term.reached for term in added]
+    added = [term for term in ordered if term.reached_bits >= ALIGNED] or ordered[:1]
+    bits = [term.reached_bits for term in added]
     if sum(bits) != _union(bits):
         base = ar.offset_whole(base, reduce(ar.xor, (term.value(ar, hardware) for term in added)))
     else:  # no two reach the same bit
         for term in added:
-            base = ar.offset_whole(base, term.taken(ar, hardware), term.factor)
+            base = ar.offset_whole(base, term.taken_value(ar, hardware), term.factor)
     for term in ordered:
         if term not in added:
             base = ar.flip(base, term.value(ar, hardware))
@@ -471,7 +475,7 @@ def _pointer_moved(ar: Arithmetic, hardware: Hardware, base: SSAValue, terms: Te
 
 def _first(term: Shift | Pattern) -> tuple[bool, int]:
     """Terms that are multiplied, which an addition does by the way; the highest of them first."""
-    return term.factor == 1, -term.reached
+    return term.factor == 1, -term.reached_bits
 
 
 def _union(masks: Iterable[int]) -> int:

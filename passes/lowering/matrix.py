@@ -98,7 +98,7 @@ class MatrixAccess:
         assert row is not None
         assert col is not None
         lane = [m for m in access.layout.axis("lane").modes if m.size > 1]
-        if not lane or lane[0].size != 4 or not self._aligned(col):
+        if not lane or lane[0].size != 4 or not self._is_aligned(col):
             return None
         t, g = lane[0].stride, lane[1:]
         if prod(m.size for m in g) != 8:
@@ -118,7 +118,7 @@ class MatrixAccess:
             origins.append(origin)
         return origins
 
-    def _aligned(self, col: int) -> bool:
+    def _is_aligned(self, col: int) -> bool:
         """Whether lanes, warps and indices leave every row at a multiple of 16 bytes."""
         access, memory = self.access, self.memory
         per_row = 128 // memory.bits
@@ -255,7 +255,7 @@ class ByteMatrices:
             for number, pair in enumerate(group):
                 first, second = loaded[2 * number : 2 * number + 2]
                 for register, selector in zip(pair, SELECTORS, strict=True):
-                    chosen = ar.value(ar.xor(self._exchanged(), selector))
+                    chosen = ar.value(ar.xor(self._selector_difference(), selector))
                     words[register] = ar.insert(ptx.PermuteOp(first, second, chosen)).result
         per_chunk, element = access.chunk // PER, self.memory.element
         chunks: list[SSAValue] = []
@@ -279,7 +279,7 @@ class ByteMatrices:
         if along is None or along < len(memory.shape) - 2:
             return None
         self.along, self.across = along, 2 * len(memory.shape) - 3 - along
-        if not self._lanes_fit() or not self._aligned():
+        if not self._lanes_fit() or not self._is_aligned():
             return None
         return self._paired()
 
@@ -295,7 +295,7 @@ class ByteMatrices:
         t, g = (m.stride for m in lane)
         return (t[row], t[col], g[row], g[col]) == (PER, 0, 0, 2)
 
-    def _aligned(self) -> bool:
+    def _is_aligned(self) -> bool:
         access, memory = self.access, self.memory
         if memory.run % ALIGNED or self.ar.divisor(access.indices[self.along]) % ALIGNED:
             return False
@@ -338,7 +338,7 @@ class ByteMatrices:
         first, second = (self._origin(pair) for pair in pairs)
         return pairs if all(b >= a for a, b in zip(first, second, strict=True)) else pairs[:1]
 
-    def _exchanged(self) -> SSAValue:
+    def _selector_difference(self) -> SSAValue:
         """What differs from lane to lane in the selectors."""
         lane = self.access.hardware.axis("lane")
         upper = self.ar.rem(self.ar.div(lane, 2), 2)

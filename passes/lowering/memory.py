@@ -295,10 +295,10 @@ def _inside(
         if (mask & (unit - 1)) + constant % unit < unit:
             constant -= constant % unit
     coordinate = place.coordinate(ar, dim, constant)
-    return _always_inside(place, dim, constant, extent) or ar.below(coordinate, extent)
+    return _is_always_inside(place, dim, constant, extent) or ar.below(coordinate, extent)
 
 
-def _always_inside(place: MemoryPlace, dim: int, constant: int, extent: Value) -> bool:
+def _is_always_inside(place: MemoryPlace, dim: int, constant: int, extent: Value) -> bool:
     at, mask = place.at[dim], place.lanes[dim].mask
     return (
         isinstance(extent, int)

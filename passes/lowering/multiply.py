@@ -202,11 +202,11 @@ def wgmma(
     b_major: Major = "k" if op.b_transposed is not None else "mn"
     a_major: Major = "k" if op.a_transposed is None else "mn"
     orders = op.orders()
-    b = _as_counted(b, "kn" if b_major == "mn" else "nk", orders, "b")
+    b = _require_counted_memory(b, "kn" if b_major == "mn" else "nk", orders, "b")
     b_side = WgmmaOperand(ar, b, b_major, "b", ar.mul(group_n, cols), n, step)
     a_side = None
     if isinstance(a, LaneMemory):
-        a = _as_counted(a, "mk" if a_major == "k" else "km", orders, "a")
+        a = _require_counted_memory(a, "mk" if a_major == "k" else "km", orders, "a")
         a_side = WgmmaOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
     repeats_m, repeats_n = rows // 64, cols // n
     positions = _Metadata(ar, instruction, metadata, repeats_m, k // step) if metadata else None
@@ -242,7 +242,7 @@ def wgmma(
     return list(ar.insert(ptx.WgmmaWaitOp(0, result)).completed)
 
 
-def _as_counted(
+def _require_counted_memory(
     memory: LaneMemory, dimensions: str, orders: Mapping[str, Layout], name: str
 ) -> LaneMemory:
     """The matrix with its dimensions counted as the instruction counts them.

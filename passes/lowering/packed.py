@@ -73,7 +73,7 @@ class PackedAccess:
                 "within a byte",
                 hint="take a tile that ends with a byte; `masked` where memory has no more",
             )
-        held, self._order = _held(tile, dim, 8 // memory.bits)
+        held, self._order = _loaded_layout(tile, dim, 8 // memory.bits)
         bits = 16 if _by_halves(ar, memory, along, indices, tile, held, dim) else 8
         per = bits // memory.bits
         self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
@@ -90,7 +90,7 @@ class PackedAccess:
             hardware,
             frag.TileType(shape, self._unit, frag.ExplicitLayoutAttr(coarse)),
             units,
-            divided(ar, tuple(indices), along, per, "an index"),
+            divide_index(ar, tuple(indices), along, per, "an index"),
             transposed=transposed,
             masked=masked,
             target=target,
@@ -136,7 +136,7 @@ def whole_bytes(tile: frag.TileType, dim: int, per: int, threads: int) -> frag.T
     return tile.with_layout(frag.ExplicitLayoutAttr(handed_out(tile.shape, shares, order)))
 
 
-def _held(tile: frag.TileType, dim: int, per: int) -> tuple[Layout, tuple[int, ...]]:
+def _loaded_layout(tile: frag.TileType, dim: int, per: int) -> tuple[Layout, tuple[int, ...]]:
     """The layout in which the tile is loaded, and the order of its elements there."""
     layout = tile.resolve()
     count = layout.size("element")
@@ -210,7 +210,7 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
     halves of registers."""
     per = bits // memory.bits
     layout = memory.layout
-    shape = divided(ar, memory.shape, along, per, "the extent")
+    shape = divide_index(ar, memory.shape, along, per, "the extent")
     if layout is not None:
         from fragir.layout import recast  # few programs need it
 
@@ -222,22 +222,22 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
                 f"in {memory.layout}"
             ) from error
     strides = tuple(
-        stride if d == along else _whole(ar, stride, per, "a stride")
+        stride if d == along else _require_whole_bytes(ar, stride, per, "a stride")
         for d, stride in enumerate(memory.strides)
     )
     return memory._replace(element=_UNITS[bits], shape=shape, strides=strides, layout=layout)
 
 
-def divided(
+def divide_index(
     ar: Arithmetic, values: Sequence[Value], at: int, per: int, what: str
 ) -> tuple[Value, ...]:
     """Numbers of elements of which the one at position `at` becomes one of bytes."""
     found = list(values)
-    found[at] = low(ar, _whole(ar, values[at], per, what))
+    found[at] = low(ar, _require_whole_bytes(ar, values[at], per, what))
     return tuple(found)
 
 
-def _whole(ar: Arithmetic, value: Stride, per: int, what: str) -> Stride:
+def _require_whole_bytes(ar: Arithmetic, value: Stride, per: int, what: str) -> Stride:
     """A number of elements as one of bytes; FragirError where it is not known to be whole."""
     if divisor(ar, value) % per:
         shown = f"{value} elements" if isinstance(value, int) else "known at run time only"

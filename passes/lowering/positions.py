@@ -86,11 +86,11 @@ class AxisRule(NamedTuple):
         """What a known coordinate adds, and what it flips."""
         adds = flips = 0
         for shift, bits in self.added.items():
-            adds += shifted(coordinate & bits, shift)
+            adds += shift_number(coordinate & bits, shift)
         for digit in self.digits:
             adds += digit.of(coordinate)
         for shift, bits in self.flipped.items():
-            flips ^= shifted(coordinate & bits, shift)
+            flips ^= shift_number(coordinate & bits, shift)
         for flipped in self.flipped_digits:
             flips ^= flipped.of(coordinate)
         return adds, flips
@@ -144,12 +144,12 @@ class PositionRule:
         axis = self.axes[number]
         adds = flips = 0
         for shift, bits in axis.added.items():
-            adds |= self.sums.reach(shifted(mask & bits, shift))
+            adds |= self.sums.reach(shift_number(mask & bits, shift))
         for digit in axis.digits:
             if mask >= digit.place:
                 adds |= digit.reach
         for shift, bits in axis.flipped.items():
-            flips |= shifted(mask & bits, shift)
+            flips |= shift_number(mask & bits, shift)
         for flipped in axis.flipped_digits:
             if mask >= flipped.place:
                 for shift in flipped.shifts:
@@ -163,7 +163,7 @@ def position_rule(layout: Layout) -> PositionRule:
     return PositionRule(layout)
 
 
-def shifted(number: int, shift: int) -> int:
+def shift_number(number: int, shift: int) -> int:
     """number * 2^shift, rounded down."""
     return number << shift if shift >= 0 else number >> -shift
 
@@ -185,7 +185,7 @@ class _Sums:
         if is_power(size) and is_power(stride):
             self._meet(largest, largest, carries=False)
         else:
-            self._meet(_between(stride, largest), largest, carries=True)
+            self._meet(_bits_between(stride, largest), largest, carries=True)
 
     def _meet(self, bits: int, largest: int, carries: bool) -> None:
         while met := [group for group in self._groups if group[0] & bits]:
@@ -193,7 +193,7 @@ class _Sums:
             largest += sum(group[1] for group in met)
             for group in met:
                 bits |= group[0]
-            bits, carries = _between(bits, largest), True
+            bits, carries = _bits_between(bits, largest), True
         self._groups.append((bits, largest))
         if carries:
             self._carrying = [group for group in self._carrying if not group & bits]
@@ -215,7 +215,7 @@ class _Sums:
         return bits
 
 
-def _between(lowest: int, largest: int) -> int:
+def _bits_between(lowest: int, largest: int) -> int:
     """All bits from the lowest of one number to the highest of another."""
     return (1 << largest.bit_length()) - (lowest & -lowest)
 
@@ -253,7 +253,7 @@ def _axis_rule(layout: Layout, number: int, sums: _Sums) -> AxisRule:
             shift = step.bit_length() - place.bit_length()
             added[shift] = added.get(shift, 0) | field
         elif step:
-            reach = sums.reach(_between(step, (mode.size - 1) * step))
+            reach = sums.reach(_bits_between(step, (mode.size - 1) * step))
 
             digits.append(AddedDigit(place, mode.size, step, is_top, reach))
         place *= mode.size
@@ -264,7 +264,7 @@ def _join(axes: list[AxisRule], sums: _Sums) -> None:
     """Adds the flipped fields that meet nothing else: they go with added ones shifted as far."""
     once, twice = sums.bits, 0
     for axis in axes:
-        fields = [shifted(bits, shift) for shift, bits in axis.flipped.items()]
+        fields = [shift_number(bits, shift) for shift, bits in axis.flipped.items()]
         for digit in axis.flipped_digits:
             fields += [((1 << (digit.size - 1).bit_length()) - 1) << i for i in digit.shifts]
         for field in fields:
@@ -272,7 +272,7 @@ def _join(axes: list[AxisRule], sums: _Sums) -> None:
             once |= field
     for axis in axes:
         for shift, bits in list(axis.flipped.items()):
-            if not shifted(bits, shift) & twice:
+            if not shift_number(bits, shift) & twice:
                 del axis.flipped[shift]
                 axis.added[shift] = axis.added.get(shift, 0) | bits
 
@@ -333,12 +333,12 @@ def position(
         more, flip = rule.reach(piece.axis, piece.mask)
         touched, flipped = touched | more, flipped | flip
     if rule.is_plain:
-        return Position(tuple(_plain(ar, rule, pieces, masks_first)), adds, touched)
+        return Position(tuple(_plain_terms(ar, rule, pieces, masks_first)), adds, touched)
     above = 1 << (flipped | flips).bit_length()  # sums of its multiples change nothing below
     key = rule, above, tuple(pieces)
     moved = None if known is None else known.get(key)
     if moved is None:
-        moved = _moved(ar, rule, pieces, above, masks_first)
+        moved = _moved_position(ar, rule, pieces, above, masks_first)
         if known is not None:
             known[key] = moved
     total, late, outer = moved
@@ -356,7 +356,7 @@ def position(
     return Position((ar.xor(total, flips), *outer), immediate, touched | flipped)
 
 
-def _moved(
+def _moved_position(
     ar: Arithmetic, rule: PositionRule, pieces: Sequence[_Known], above: int, masks_first: bool
 ) -> Moved:
     """The values that are added, those that flip bits of the sum, and those added after that."""
@@ -364,12 +364,12 @@ def _moved(
     outer: list[Value] = []
     late: list[Value] = []
     for piece in pieces:
-        for reach, value in _added(ar, rule, piece, masks_first):
+        for reach, value in _added_terms(ar, rule, piece, masks_first):
             if piece.depth > pieces[0].depth and not reach & (above - 1):
                 outer.append(value)
             else:
                 total = ar.add(total, value)
-        late += _flipped(ar, rule.axes[piece.axis], piece)
+        late += _flipping_terms(ar, rule.axes[piece.axis], piece)
     return total, late, outer
 
 
@@ -405,7 +405,7 @@ def _parts(
     return [(ar.total([*(value for value, _ in given), constant]), axis.bits)], 0
 
 
-def _plain(
+def _plain_terms(
     ar: Arithmetic, rule: PositionRule, pieces: Sequence[_Known], masks_first: bool
 ) -> Iterator[Value]:
     """One term for every depth of loops."""
@@ -415,21 +415,21 @@ def _plain(
             yield position
             position = 0
         depth = piece.depth
-        for _, value in _added(ar, rule, piece, masks_first):
+        for _, value in _added_terms(ar, rule, piece, masks_first):
             position = ar.add(position, value)
     yield position
 
 
-def _added(
+def _added_terms(
     ar: Arithmetic, rule: PositionRule, piece: _Known, masks_first: bool
 ) -> Iterator[tuple[int, Value]]:
     """What a value adds, each with the bits it may set."""
     axis, (_, _, value, mask) = rule.axes[piece.axis], piece
     for shift, bits in axis.added.items():
         if mask & bits:
-            reach = rule.sums.reach(shifted(mask & bits, shift))
+            reach = rule.sums.reach(shift_number(mask & bits, shift))
             first = masks_first and bits & 1
-            yield reach, (_masked if first else _field)(ar, value, mask, bits, shift)
+            yield reach, (_mask_bits if first else _field)(ar, value, mask, bits, shift)
     for digit in axis.digits:
         if mask < digit.place:
             continue
@@ -439,7 +439,7 @@ def _added(
         yield digit.reach, ar.mul(moved, digit.stride)
 
 
-def _flipped(ar: Arithmetic, axis: AxisRule, piece: _Known) -> Iterator[Value]:
+def _flipping_terms(ar: Arithmetic, axis: AxisRule, piece: _Known) -> Iterator[Value]:
     """What a value flips."""
     _, _, value, mask = piece
     for shift, bits in axis.flipped.items():
@@ -452,7 +452,7 @@ def _flipped(ar: Arithmetic, axis: AxisRule, piece: _Known) -> Iterator[Value]:
                 yield ar.mul(moved, 1 << shift)
 
 
-def _masked(ar: Arithmetic, value: Value, mask: int, bits: int, shift: int) -> Value:
+def _mask_bits(ar: Arithmetic, value: Value, mask: int, bits: int, shift: int) -> Value:
     """Some bits of a value from the lowest on, shifted after that."""
     return ar.mul(ar.and_(value, bits) if mask & ~bits else value, 1 << shift)
 
@@ -460,5 +460,5 @@ def _masked(ar: Arithmetic, value: Value, mask: int, bits: int, shift: int) -> V
 def _field(ar: Arithmetic, value: Value, mask: int, bits: int, shift: int) -> Value:
     """Some bits of a value, shifted before that."""
     value = ar.mul(value, 1 << shift) if shift >= 0 else ar.div(value, 1 << -shift)
-    kept = shifted(bits, shift)
-    return ar.and_(value, kept) if shifted(mask & ~bits, shift) else value
+    kept = shift_number(bits, shift)
+    return ar.and_(value, kept) if shift_number(mask & ~bits, shift) else value

@@ -34,7 +34,7 @@ class ProgramLowering:
         """All words by their numbers: those that go in, and what every step makes."""
         assert len(words) == program.inputs
         known = list(words)
-        for steps in _alike(program):
+        for steps in _alike_runs(program):
             if len(steps) <= FEW:
                 known += [self._step(step, known) for step in steps]
             else:
@@ -102,7 +102,7 @@ def _kind(step: Step) -> object:
             return Transpose
 
 
-def _alike(program: WordProgram) -> Iterator[Sequence[Step]]:
+def _alike_runs(program: WordProgram) -> Iterator[Sequence[Step]]:
     """Runs of steps that differ in their words only and take none that the run makes."""
     first, steps = 0, program.steps
     for i, (step, after) in enumerate(pairwise((*steps, None))):
@@ -139,7 +139,7 @@ class Narrow:
 
     def bytes_of(self, words: Sequence[SSAValue]) -> list[SSAValue]:
         """Words with a byte for every element, in their order."""
-        return [part for word in words for part in self._apart(word)]
+        return [part for word in words for part in self._bytes_apart(word)]
 
     def words_of(self, bytes_: Sequence[SSAValue]) -> list[SSAValue]:
         """Words of elements from words with a byte for each; the last may not be full."""
@@ -147,11 +147,11 @@ class Narrow:
         full = [*bytes_, *([bytes_[-1]] * (-len(bytes_) % each))]
         return [self._together(full[first : first + each]) for first in range(0, len(full), each)]
 
-    def _apart(self, word: SSAValue) -> list[SSAValue]:
+    def _bytes_apart(self, word: SSAValue) -> list[SSAValue]:
         if self.bits == 4:
             low = self._with(arith.AndIOp, word, _NIBBLES)
             high = self._with(arith.AndIOp, self._with(arith.ShRUIOp, word, 4), _NIBBLES)
-            return [self._permuted(low, high, selector) for selector in (0x5140, 0x7362)]
+            return [self._permute(low, high, selector) for selector in (0x5140, 0x7362)]
         found: list[SSAValue] = []
         for shift in range(0, 32, 4):
             low = self._with(arith.ShRUIOp, word, shift) if shift else word
@@ -163,7 +163,7 @@ class Narrow:
     def _together(self, parts: Sequence[SSAValue]) -> SSAValue:
         if self.bits == 4:
             low, high = parts
-            even, odd = self._permuted(low, high, 0x6420), self._permuted(low, high, 0x7531)
+            even, odd = self._permute(low, high, 0x6420), self._permute(low, high, 0x7531)
             return self._op(arith.OrIOp, even, self._with(arith.ShLIOp, odd, 4))
         fours = [
             self._with(arith.ShRUIOp, self._with(arith.MuliOp, part, _GATHER), 28) for part in parts
@@ -173,7 +173,7 @@ class Narrow:
             word = self._op(arith.OrIOp, word, self._with(arith.ShLIOp, four, 4 * number))
         return word
 
-    def _permuted(self, a: SSAValue, b: SSAValue, selector: int) -> SSAValue:
+    def _permute(self, a: SSAValue, b: SSAValue, selector: int) -> SSAValue:
         return self.ar.insert(ptx.PermuteOp(a, b, self.ar.constant(selector))).result
 
     def _with(self, make: Binary, word: SSAValue, number: int) -> SSAValue:

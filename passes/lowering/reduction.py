@@ -44,7 +44,7 @@ class Combining:
         self.ar = lanes.arithmetic
 
     @property
-    def once(self) -> bool:
+    def is_once(self) -> bool:
         """Whether an element must not be combined twice: of sums, not of the largest."""
         return self.kind in ("", "add", "mul", "xor")
 
@@ -63,11 +63,11 @@ class Combining:
 
     def of_lane(self, part: Part, mask: int) -> Part:
         """The part that the lane `lane ^ mask` has."""
-        return tuple(self._exchanged(vector, mask) for vector in part)
+        return tuple(self._exchange(vector, mask) for vector in part)
 
-    def selected(self, condition: SSAValue, first: Part, second: Part) -> Part:
+    def select(self, condition: SSAValue, first: Part, second: Part) -> Part:
         """The first where a vector of conditions holds, else the second."""
-        return tuple(self._chosen(condition, x, y) for x, y in zip(first, second, strict=True))
+        return tuple(self._select(condition, x, y) for x, y in zip(first, second, strict=True))
 
     def nothing(self, type_: Attribute, count: int) -> SSAValue:
         """So many elements of a type that change nothing they are combined with."""
@@ -100,16 +100,16 @@ class Combining:
             equal = self._compare("ueq", y, x)
             if not in_order:
                 # unordered are equal if both are NaN: x is a number, and better was right, or not
-                equal = self._both(equal, self._same(number, self._compare("ord", y, y)))
+                equal = self._both(equal, self._both_or_neither(number, self._compare("ord", y, y)))
         else:
             better = self._compare(("u" if self.element == "u32" else "s") + way, y, x)
             equal = self._compare("eq", y, x)
         if not in_order:
             earlier = self._both(equal, self._compare("slt", there, at))
             better = self.lanes.insert(arith.OrIOp(better, earlier)).result
-        return self.selected(better, second, first)
+        return self.select(better, second, first)
 
-    def _chosen(self, condition: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
+    def _select(self, condition: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
         if not is_predicate(ptx.scalar_type(first.type)):
             return self.lanes.insert(ptx.SelectOp(condition, first, second)).result
         # selp takes no predicates
@@ -124,7 +124,7 @@ class Combining:
     def _both(self, x: SSAValue, y: SSAValue) -> SSAValue:
         return self.lanes.insert(arith.AndIOp(x, y)).result
 
-    def _same(self, x: SSAValue, y: SSAValue) -> SSAValue:
+    def _both_or_neither(self, x: SSAValue, y: SSAValue) -> SSAValue:
         """Where both hold, or neither."""
         differ = self.lanes.insert(arith.XOrIOp(x, y)).result
         every = self.ar.splat(self._true(), ptx.length(x.type))
@@ -133,7 +133,7 @@ class Combining:
     def _true(self) -> SSAValue:
         return self.ar.pure(("true",), (), lambda: arith.ConstantOp.from_int_and_width(1, 1))
 
-    def _exchanged(self, vector: SSAValue, mask: int) -> SSAValue:
+    def _exchange(self, vector: SSAValue, mask: int) -> SSAValue:
         """The vector that another lane has."""
         lanes, type_ = self.lanes, ptx.scalar_type(vector.type)
         if is_predicate(type_):  # as numbers
@@ -168,7 +168,7 @@ class RegionCombining(Combining):
         upper = self.ar.predicate(self.ar.compare("ne", self.ar.and_(lane, mask), 0))
         assert upper is not None
         every = self.ar.splat(upper, ptx.length(part[0].type))
-        return self(self.selected(every, theirs, part), self.selected(every, part, theirs))
+        return self(self.select(every, theirs, part), self.select(every, part, theirs))
 
 
 class Reduction:
@@ -197,7 +197,7 @@ class Reduction:
         name = layout.dims[self.along]
         held = spread(layout, name)
         twice = [overlap for overlap in overlaps(layout) if overlap.dim == self.along]
-        if twice and not self.combining.once:
+        if twice and not self.combining.is_once:
             twice = []
         if twice and self.combining.kind:
             self.twice = twice
@@ -293,14 +293,14 @@ class Reduction:
         for mask, half in zip(masks, pairs, strict=True):
             found: list[Part] = []
             if half:
-                low, high = self._joined(held[:half]), self._joined(held[half : 2 * half])
+                low, high = self._join_rows(held[:half]), self._join_rows(held[half : 2 * half])
                 upper = self.ar.splat(self._in_upper(mask), half)
-                mine = combining.selected(upper, high, low)
-                theirs = combining.selected(upper, low, high)
-                found += self._apart(combining(mine, combining.of_lane(theirs, mask)))
+                mine = combining.select(upper, high, low)
+                theirs = combining.select(upper, low, high)
+                found += self._split_rows(combining(mine, combining.of_lane(theirs, mask)))
             if rest := held[2 * half :]:
-                left = self._joined(rest)
-                found += self._apart(combining(left, combining.of_lane(left, mask)))
+                left = self._join_rows(rest)
+                found += self._split_rows(combining(left, combining.of_lane(left, mask)))
             owners = [
                 *(
                     first + [(row, bits | mask) for row, bits in second]
@@ -313,9 +313,9 @@ class Reduction:
                 *shared[2 * half :],
             ]
             held = found
-        return self._fetched(held, owners, shared, rows)
+        return self._fetch(held, owners, shared, rows)
 
-    def _fetched(
+    def _fetch(
         self,
         held: Sequence[Part],
         owners: Sequence[Sequence[tuple[int, int]]],
@@ -329,22 +329,22 @@ class Reduction:
                 sources.setdefault((mask, bits), []).append((row, place))
         found: dict[int, Part] = {}
         for (mask, bits), places in sources.items():
-            wanted = self._joined([held[place] for _, place in places])
+            wanted = self._join_rows([held[place] for _, place in places])
             if mask:
                 lane = self.ar.constant(bits)
                 wanted = tuple(
                     self.lanes.insert(ptx.ShuffleOp(vector, lane, WARP - 1 & ~mask)).result
                     for vector in wanted
                 )
-            for (row, _), scalars in zip(places, self._apart(wanted), strict=True):
+            for (row, _), scalars in zip(places, self._split_rows(wanted), strict=True):
                 found[row] = scalars
-        return self._joined([found[row] for row in range(rows)])
+        return self._join_rows([found[row] for row in range(rows)])
 
-    def _joined(self, scalars: Sequence[Part]) -> Part:
+    def _join_rows(self, scalars: Sequence[Part]) -> Part:
         """Rows one by one as vectors."""
         return tuple(self.combining.vector(column) for column in zip(*scalars, strict=True))
 
-    def _apart(self, part: Part) -> list[Part]:
+    def _split_rows(self, part: Part) -> list[Part]:
         return list(zip(*(split(self.ar, vector, 1) for vector in part), strict=True))
 
     def _in_upper(self, mask: int) -> SSAValue:

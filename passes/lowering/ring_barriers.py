@@ -26,7 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.kernels import role_of
-from fragir.dialects.frag.rings import PART, carried
+from fragir.dialects.frag.rings import PART, carried_values
 from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.layout.modes import WARP
@@ -253,7 +253,7 @@ class RingBarriers:
 
 def _copies(op: frag.AcquireOp) -> Iterator[frag.CopyOp]:
     """The copies by TMA into a slot that is acquired."""
-    for slot in carried(op.slot):
+    for slot in carried_values(op.slot):
         for use in slot.uses:
             if use.operation.name == PART:
                 for user in users_of_memory(use.operation.results[0]):

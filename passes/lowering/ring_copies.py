@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.in_flight import carried
+from fragir.dialects.frag.in_flight import carried_values
 from fragir.dialects.frag.rings import PART
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
@@ -123,15 +123,15 @@ class WaitPlan:
         self.ring_of: dict[SSAValue, int] = {}
         for op in operations:
             if op.name in ("frag.acquire", "frag.await") and op.operands[0] in self.numbers:
-                for value in carried(op.results[0]):
+                for value in carried_values(op.results[0]):
                     self.ring_of[value] = self.numbers[op.operands[0]]
         self.perhaps_none = {
             value for op in operations if op.name == "frag.no_slot"
-            for value in carried(op.results[0])
+            for value in carried_values(op.results[0])
         }  # fmt: skip
         body = operations[0].regions[0].block
         counts = [ring.owner.count if isinstance(ring.owner, frag.RingOp) else 0 for ring in rings]
-        self.forward = Forward[State](self._step, _merged)
+        self.forward = Forward[State](self._step, _merge_states)
         self.forward.run(body, tuple(Filled(slots=count, ready=count) for count in counts))
 
     def before(self, op: Operation, ring: SSAValue) -> Filled:
@@ -142,7 +142,7 @@ class WaitPlan:
         """Whether cp.async writes slots of this slot's ring."""
         return self.asynchronous[self.ring_of[slot]]
 
-    def under_way(self, op: Operation) -> bool:
+    def are_copies_under_way(self, op: Operation) -> bool:
         """Whether copies into a ring may be under way ahead of an operation."""
         state = self.forward.before[op]
         return any(
@@ -158,19 +158,19 @@ class WaitPlan:
         if name == "frag.acquire" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
             if state[number].waits and number in self.counted:
-                state = _met(state)
-            return _put(state, number, state[number].acquired())
+                state = _after_meeting(state)
+            return _with_ring(state, number, state[number].acquired())
         if name == "frag.publish" and op.operands[0] in self.ring_of:
             return self._published(self.ring_of[op.operands[0]], state)
         if name == "frag.await" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
-            return _awaited(number, state, number in self.counted and is_read(op))
+            return _after_await(number, state, number in self.counted and is_read(op))
         if name == "frag.release" and op.operands[0] in self.ring_of:
             number = self.ring_of[op.operands[0]]
             known = state[number].released(op.operands[0] in self.perhaps_none)
-            return _put(state, number, known)
+            return _with_ring(state, number, known)
         if name == "frag.barrier":
-            return _met(state)
+            return _after_meeting(state)
         return state
 
     def _published(self, number: int, state: State) -> State:
@@ -188,32 +188,34 @@ class WaitPlan:
 
 def is_read(op: Operation) -> bool:
     """Whether anything looks at a slot that is awaited; else it is given back as it is."""
-    return any(use.operation.name == PART for value in carried(op.results[0]) for use in value.uses)
+    return any(
+        use.operation.name == PART for value in carried_values(op.results[0]) for use in value.uses
+    )
 
 
-def _awaited(number: int, state: State, meets: bool) -> State:
+def _after_await(number: int, state: State, meets: bool) -> State:
     known = state[number]
     age = known.ages[0] if known.ages else 0
     if age < SEEN and meets:
-        state = _met(state, age)
+        state = _after_meeting(state, age)
     return _with(state, number, ages=known.ages[1:], opened=min(2, known.opened + 1))
 
 
-def _met(state: State, complete: int = COMPLETE) -> State:
+def _after_meeting(state: State, complete: int = COMPLETE) -> State:
     """All threads have met, after groups of this age were complete."""
     return tuple(known.met(complete) for known in state)
 
 
 def _with(state: State, number: int, **changes: object) -> State:
     changed = state[number]._replace(**changes)  # pyright: ignore[reportArgumentType]
-    return _put(state, number, changed)
+    return _with_ring(state, number, changed)
 
 
-def _put(state: State, number: int, changed: Filled) -> State:
+def _with_ring(state: State, number: int, changed: Filled) -> State:
     return (*state[:number], changed, *state[number + 1 :])
 
 
-def _merged(one: State, other: State) -> State:
+def _merge_states(one: State, other: State) -> State:
     return tuple(x.merged(y) for x, y in zip(one, other, strict=True))
 
 
@@ -221,7 +223,7 @@ def _is_copied_to(ring: SSAValue) -> bool:
     """Whether a `frag.copy async` writes a slot of a ring."""
     for use in ring.uses:
         if use.operation.name == "frag.acquire":
-            for value in carried(use.operation.results[0]):
+            for value in carried_values(use.operation.results[0]):
                 parts = (use.operation for use in value.uses if use.operation.name == "frag.part")
                 for part in parts:
                     for user in part.results[0].uses:
@@ -279,7 +281,7 @@ def meet(lanes: Lanes) -> None:
 
 def end(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
     """What has been published and never awaited is complete before a thread ends."""
-    if plan.under_way(op):
+    if plan.are_copies_under_way(op):
         lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
 
 

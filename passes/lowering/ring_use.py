@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.kernels import role_of
-from fragir.dialects.frag.rings import PART, carried, roles_of_turn
+from fragir.dialects.frag.rings import PART, carried_values, roles_of_turn
 from fragir.dialects.interfaces import WarpgroupCollective, accesses_of
 from fragir.dialects.shorthands import is_memref
 from fragir.errors import FragirError
@@ -65,7 +65,7 @@ def _users(ring: SSAValue, maker: str) -> Iterator[Operation]:
     """What uses the memory of slots that were acquired, or awaited."""
     for use in ring.uses:
         if use.operation.name == maker:
-            for slot in carried(use.operation.results[0]):
+            for slot in carried_values(use.operation.results[0]):
                 for part in slot.uses:
                     if part.operation.name == PART:
                         yield from users_of_memory(part.operation.results[0])
@@ -120,7 +120,7 @@ def share_out(lanes: Lanes, op: frag.RingOp, threads: list[int]) -> None:
     if region is None:
         return  # nobody awaits it
     roles = roles_of_turn(region, op.turns.data)
-    known = _known(lanes)
+    known = _shared_out_rings(lanes)
     known.append(SharedOutRing(op.ring, op.turns.data, engine(lanes).words(len(roles))))
 
 
@@ -167,11 +167,11 @@ def _cursors(ring: SSAValue) -> tuple[RingCursor, RingCursor]:
     return RingCursor(ring, READ), RingCursor(ring, READ, phase=True)
 
 
-def _known(lanes: Lanes) -> list[SharedOutRing]:
+def _shared_out_rings(lanes: Lanes) -> list[SharedOutRing]:
     found = lanes.state.of_subject.setdefault(SUBJECT, [])
     assert isinstance(found, list)
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
 def _of(lanes: Lanes, turn: str) -> Iterator[SharedOutRing]:
-    return (known for known in _known(lanes) if known.turn == turn)
+    return (known for known in _shared_out_rings(lanes) if known.turn == turn)

@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.in_flight import carried
+from fragir.dialects.frag.in_flight import carried_values
 from fragir.dialects.frag.rings import PART
 from fragir.dialects.shorthands import memref_type
 from fragir.isa.tensor_boxes import TENSOR_BOX
@@ -107,11 +107,11 @@ def take(state: LoweringState, ring: LaneRing, which: str) -> Value:
     slot = state.hidden[cursor]
     state.hidden[cursor] = following(state.ar, slot, ring.slots, ring.unit)
     if phase in state.hidden:
-        state.hidden[phase] = _turned(state.ar, state.hidden[phase], slot, ring.slots)
+        state.hidden[phase] = _slot_of_turn(state.ar, state.hidden[phase], slot, ring.slots)
     return slot
 
 
-def _turned(ar: Arithmetic, phase: Value, slot: Value, count: int) -> Value:
+def _slot_of_turn(ar: Arithmetic, phase: Value, slot: Value, count: int) -> Value:
     """The phase of the slot after another: the other one after the last."""
     at_end = ar.compare("eq", slot, count - 1)
     if isinstance(at_end, bool):
@@ -145,7 +145,7 @@ def unread(slots: Iterable[SSAValue], needed: Collection[SSAValue]) -> set[SSAVa
     """
     groups: list[tuple[set[SSAValue], bool]] = []
     for slot in slots:
-        values = carried(slot)
+        values = carried_values(slot)
         group = set(values)
         looked = slot in needed or any(
             use.operation.name == PART for value in values[1:] for use in value.uses

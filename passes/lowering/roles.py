@@ -89,7 +89,7 @@ def role_turns(op: frag.RolesOp, teams: Sequence[Team], numbers: BarrierNumbers)
 def open_turns(lanes: Lanes, role: Region) -> None:
     """The last role lets the first have its first turn."""
     for turn in turns_of(role):
-        found = _known(lanes.state).of[role, turn]
+        found = _role_turns(lanes.state).of[role, turn]
         if found.is_last:
             if SUBJECT in lanes.state.of_subject:
                 ring_use.begin(lanes, turn)
@@ -120,10 +120,10 @@ def _arrive(lanes: Lanes, barrier: TurnBarrier) -> None:
 def _of(lanes: Lanes, op: frag.TakeTurnOp | frag.PassTurnOp) -> RoleTurn:
     role = role_of(op)
     assert role is not None
-    return _known(lanes.state).of[role, op.turn.data]
+    return _role_turns(lanes.state).of[role, op.turn.data]
 
 
-def _known(state: LoweringState) -> RoleTurns:
+def _role_turns(state: LoweringState) -> RoleTurns:
     found = state.of_subject[TURNS]
     assert isinstance(found, RoleTurns)
     return found

@@ -73,15 +73,15 @@ class Scan:
         name = layout.dims[self.op.along]
         found = runs(layout, name)
         if found is not None:
-            return self._scanned(tile, elements, found)
+            return self._scan(tile, elements, found)
         # every lane gets whole rows
         whole = tile.with_layout(frag.ExplicitLayoutAttr(gathered(layout, name)))
         found = runs(whole.resolve(), name)
         assert found is not None
-        elements = self._scanned(whole, self.lanes.convert(tile, whole, elements), found)
+        elements = self._scan(whole, self.lanes.convert(tile, whole, elements), found)
         return self.lanes.convert(whole, tile, elements)
 
-    def _scanned(
+    def _scan(
         self, tile: frag.TileType, elements: Sequence[SSAValue], digits: Sequence[DigitRun]
     ) -> list[SSAValue]:
         along, points = self.op.along, self.lanes.points_of(tile)
@@ -121,19 +121,19 @@ class Scan:
         before: Carries = {0: None}
         for run, carries in reversed(levels):
             before = {
-                c: self._joined(before[c - c % run.high], carry) for c, carry in carries.items()
+                c: self._join(before[c - c % run.high], carry) for c, carry in carries.items()
             }
         lowest = levels[0][0].low if levels else self.tile.shape[self.op.along]
         if self.exclusive:
             return {c: before[c] or self._nothing() for c in parts}
         found: Parts = {}
         for c, part in own.items():
-            joined = self._joined(before[c - c % lowest], part)
+            joined = self._join(before[c - c % lowest], part)
             assert joined is not None
             found[c] = joined
         return found
 
-    def _joined(self, first: Part | None, second: Part | None) -> Part | None:
+    def _join(self, first: Part | None, second: Part | None) -> Part | None:
         if first is None or second is None:
             return first or second
         return self.combining(first, second, in_order=True)
@@ -165,8 +165,8 @@ class Scan:
             carry: Part | None = None
             for mask in masks:
                 theirs = self.combining.of_lane(part, mask)
-                low = self._selected(self._is_behind(mask), theirs, self._nothing())
-                carry = self._joined(low, carry)
+                low = self._select(self._is_behind(mask), theirs, self._nothing())
+                carry = self._join(low, carry)
                 if not (last and mask == masks[-1]):
                     part = self.combining(part, theirs)
             carries[c], sums[c] = carry, part
@@ -175,7 +175,7 @@ class Scan:
     def _is_behind(self, mask: int) -> SSAValue:
         """Whether this lane's part is behind that of `lane ^ mask`."""
         lane = self.lanes.state.hardware.axis("lane")
-        return self._compared("eq" if self.reverse else "ne", self.ar.and_(lane, mask), 0)
+        return self._compare("eq" if self.reverse else "ne", self.ar.and_(lane, mask), 0)
 
     def _between_warps(self, blocks: Parts, run: DigitRun, layout: Layout) -> tuple[Carries, Parts]:
         """All warps' parts come to every warp, which takes what those before it give."""
@@ -193,7 +193,7 @@ class Scan:
             found = prefixes([parts[place] for place in order], self.combining)
             carry = self._nothing()
             for place, before in zip(order[1:], found[:-1], strict=True):
-                carry = self._selected(self._compared("eq", number, place), before, carry)
+                carry = self._select(self._compare("eq", number, place), before, carry)
             carries[c], sums[c] = carry, found[-1]
         return carries, sums
 
@@ -258,13 +258,13 @@ class Scan:
 
     # --- values -------------------------------------------------------------------------------
 
-    def _compared(self, how: str, x: Value, y: Value) -> SSAValue:
+    def _compare(self, how: str, x: Value, y: Value) -> SSAValue:
         found = self.ar.compare(how, x, y)
         assert isinstance(found, SSAValue)
         return found
 
-    def _selected(self, condition: SSAValue, first: Part, second: Part) -> Part:
-        return self.combining.selected(self.ar.splat(condition, self.rows), first, second)
+    def _select(self, condition: SSAValue, first: Part, second: Part) -> Part:
+        return self.combining.select(self.ar.splat(condition, self.rows), first, second)
 
     def _nothing(self) -> Part:
         """What changes nothing that it is combined with."""

@@ -27,7 +27,7 @@ from fragir.dialects import ptx
 from fragir.dialects.shorthands import constant_of, index_constant
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.team import BarrierNumbers, Team
-from fragir.passes.remarks import aligned
+from fragir.passes.remarks import align_buffer
 from fragir.passes.settling import rounds
 from fragir.ptx.machines import STATIC_SHARED
 
@@ -215,13 +215,13 @@ class Scratch:
         *before, shared = self._allocations(entry)
         own = {*before, shared}
         others = sum(
-            aligned(op.bytes.value.data)
+            align_buffer(op.bytes.value.data)
             for op in entry.walk()
             if isinstance(op, ptx.SharedOp) and op not in own
         )
         areas = partial(_Areas, self, self._passages, block)
         plan = areas(_in_one)
-        room = max(STATIC_SHARED, aligned(others + plan.size))
+        room = max(STATIC_SHARED, align_buffer(others + plan.size))
         for choose in (_in_one, _in_turn, _by_sharers(self._passages)):
             if not plan.cost:
                 break
@@ -231,10 +231,10 @@ class Scratch:
                 found,
                 areas(choose, alone),
             ):
-                if other.cost < plan.cost and aligned(others + other.size) <= room:
+                if other.cost < plan.cost and align_buffer(others + other.size) <= room:
                     plan = other
         plan.apply()
-        size = plan.size - sum(aligned(op.bytes.value.data) for op in before)
+        size = plan.size - sum(align_buffer(op.bytes.value.data) for op in before)
         shared.bytes = IntegerAttr(max(size, shared.bytes.value.data), i64)
         if self._begin is not None:
             self._wait_for_readers(entry, self._begin)
@@ -354,7 +354,7 @@ class _Areas:
         """What is pending behind a block, from what is before it."""
         for op in block.ops:
             if op in self._begins:
-                pending = self._begun(self._begins[op], pending, depth)
+                pending = self._begin(self._begins[op], pending, depth)
             if op in self._ends:
                 passage = self._ends[op]
                 # those that it waited for have come past what they had loaded before
@@ -364,10 +364,10 @@ class _Areas:
             elif self._team.waits(op):
                 pending = frozenset()
             elif op.regions:
-                pending = self._nested(op, pending, depth)
+                pending = self._follow_regions(op, pending, depth)
         return pending
 
-    def _nested(self, op: Operation, pending: Pending, depth: int) -> Pending:
+    def _follow_regions(self, op: Operation, pending: Pending, depth: int) -> Pending:
         bodies = [block for region in op.regions for block in region.blocks]
         if isinstance(op, scf.IfOp):
             found: Pending = frozenset() if len(bodies) == 2 else pending
@@ -379,7 +379,7 @@ class _Areas:
             pending = more
         return pending
 
-    def _begun(self, passage: Passage, pending: Pending, depth: int) -> Pending:
+    def _begin(self, passage: Passage, pending: Pending, depth: int) -> Pending:
         """What is pending once a passage may store; it waits where others read its area."""
         self._depth[passage] = depth
         read = {reading.area for reading in pending if reading.hinders(passage)}

@@ -93,12 +93,12 @@ def through_memory(lanes: Lanes, op: RenamingOp) -> None:
         for operand, view in zip(op.operands, written, strict=True):
             tile = frag.tile_of(operand)
             access = ScratchAccess(state, stored_element(tile), *view)
-            access.store(_widened(state, tile, list(state.tiles[operand])))
+            access.store(_widen(state, tile, list(state.tiles[operand])))
         state.ar.insert(state.scratch.whole.barrier())
         for result, view in zip(op.results, read, strict=True):
             tile = frag.tile_of(result)
             loaded = ScratchAccess(state, stored_element(tile), *view).load()
-            state.tiles[result] = _narrowed(state, tile, loaded)
+            state.tiles[result] = _narrow(state, tile, loaded)
 
 
 def views(op: RenamingOp) -> tuple[list[Strided], list[Strided]]:
@@ -141,7 +141,7 @@ def stored_element(tile: frag.TileType) -> frag.TileType:
     return tile.with_element(BYTE) if ptx.bits(tile.element_type) < 8 else tile
 
 
-def _widened(
+def _widen(
     state: LoweringState, tile: frag.TileType, fragments: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
     """The fragments of a tile as those of `stored_element`."""
@@ -154,7 +154,7 @@ def _widened(
     return fragments_from(ar, apart, BYTE, tile.chunk, len(fragments))
 
 
-def _narrowed(
+def _narrow(
     state: LoweringState, tile: frag.TileType, fragments: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """The way back."""

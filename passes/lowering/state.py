@@ -141,7 +141,7 @@ class LoweringState:
     def indices(self, values: Sequence[int | SSAValue]) -> list[Value]:
         return [self.index(value) for value in values]
 
-    def flat(self, value: SSAValue) -> list[SSAValue]:
+    def flatten(self, value: SSAValue) -> list[SSAValue]:
         """A value's registers: the fragments of a tile, or a scalar."""
         if frag.held_tile(value.type) is not None:
             return list(self.tiles[value])
@@ -170,7 +170,7 @@ class LoweringState:
             found = self._hidden_in[op] = tuple(known)
         return found
 
-    def flat_hidden(self, op: Operation | None) -> list[SSAValue]:
+    def flatten_hidden(self, op: Operation | None) -> list[SSAValue]:
         """The registers of what a loop or branch changes in `hidden`, as they are now."""
         return [self.ar.value(self.hidden[name]) for name in self.hidden_in(op)]
 

@@ -410,7 +410,7 @@ def _at(lanes: Lanes, found: MatrixCopy, place: BoxPlace) -> list[Value]:
     """The coordinates of a box, innermost first."""
     ar = lanes.state.ar
     *leading, first, second = lanes.state.indices(found.indices)
-    row, col = (second, first) if found.turned else (first, second)
+    row, col = (second, first) if found.is_turned else (first, second)
     return [ar.add(col, place.col), ar.add(row, place.row), *reversed(leading)]
 
 
@@ -422,7 +422,7 @@ def _map(lanes: Lanes, found: MatrixCopy, boxes: BoxCopies) -> SSAValue:
         (*[1] * (len(found.indices) - 2), *boxes.box),
         boxes.swizzle,
         element_name(memref_type(memory.type).element_type),
-        found.turned,
+        found.is_turned,
         written=not found.to_shared,
     )
     return engine(lanes).tensor_map(record, memory.name_hint)

@@ -62,7 +62,7 @@ class TensorBuilder:
 
     def size(self, value: SSAValue, dim: int) -> Size:
         """How large a tensor is in a dimension: a number where its type says so."""
-        type_ = self.shaped(value.type)
+        type_ = self.require_shaped(value.type)
         known = type_.get_shape()[dim]
         if known >= 0:
             return known
@@ -82,9 +82,9 @@ class TensorBuilder:
 
     def empty(self, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
         """A tensor of any elements. `sizes`: those that the type leaves open."""
-        return self.put(tensor.EmptyOp(sizes, self.tensor(type_)))
+        return self.put(tensor.EmptyOp(sizes, self.require_tensor(type_)))
 
-    def filled(self, value: SSAValue, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
+    def fill(self, value: SSAValue, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
         """A tensor whose elements are all the same."""
         if isinstance(value.type, IndexType):  # which xDSL's fill does not take
             return self.generic(self.empty(type_, sizes), lambda build, places: value)
@@ -92,19 +92,19 @@ class TensorBuilder:
 
     def zeros(self, like: SSAValue, element: AnyFloat) -> SSAValue:
         """A tensor or memory of a float's zeros, of the shape of another one."""
-        type_ = self.shaped(like.type)
+        type_ = self.require_shaped(like.type)
         zero = self.put(arith.ConstantOp(FloatAttr(0.0, element)))
         known = (self.size(like, dim) for dim in range(len(type_.get_shape())))
         sizes = [size for size in known if isinstance(size, SSAValue)]
         if isinstance(type_, TensorType):
-            return self.filled(zero, TensorType(element, type_.get_shape()), sizes)
+            return self.fill(zero, TensorType(element, type_.get_shape()), sizes)
         made = self.put(memref.AllocOp.get(element, None, list(type_.get_shape()), sizes))
         self.put_optional(ops.FillOp([zero], [made], []))
         return made
 
     def table(self, elements: Sequence[SSAValue], type_: Attribute) -> SSAValue:
         """A tensor of these elements in row-major order."""
-        kind = self.tensor(type_)
+        kind = self.require_tensor(type_)
         if len(elements) > MOST_ELEMENTS:
             fail(
                 self.op,
@@ -114,7 +114,7 @@ class TensorBuilder:
         if not elements:
             return self.empty(type_)
         if len(set(elements)) == 1:
-            return self.filled(elements[0], type_)
+            return self.fill(elements[0], type_)
         shape = kind.get_shape()
 
         def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
@@ -146,7 +146,7 @@ class TensorBuilder:
         self, into: SSAValue, body: Callable[[Builder, Sequence[SSAValue]], SSAValue]
     ) -> SSAValue | None:
         """The same of a tensor or of memory, which has no result."""
-        type_ = self.shaped(into.type)
+        type_ = self.require_shaped(into.type)
         rank = len(type_.get_shape())
         block = Block(arg_types=[type_.element_type])
         build = Builder(InsertPoint.at_end(block))
@@ -166,7 +166,7 @@ class TensorBuilder:
         body: Callable[[Builder, Sequence[SSAValue]], SSAValue],
     ) -> SSAValue | None:
         """What the elements of tensors of one shape give, the old one the last of them."""
-        types = [self.shaped(value.type) for value in (*inputs, into)]
+        types = [self.require_shaped(value.type) for value in (*inputs, into)]
         rank = len(types[-1].get_shape())
         block = Block(arg_types=[type_.element_type for type_ in types])
         build = Builder(InsertPoint.at_end(block))
@@ -179,16 +179,18 @@ class TensorBuilder:
             ops.GenericOp(inputs, [into], Region(block), maps, [parallel] * rank, results)
         )
 
-    def tensor(self, type_: Attribute) -> Tensor:
+    def require_tensor(self, type_: Attribute) -> Tensor:
         """A type that must be a tensor of known rank."""
         if not isinstance(type_, TensorType):
             words = f"{self.op.name} on {type_} is not supported; take a tensor of known rank"
             fail(self.op, words)
         return cast("Tensor", type_)
 
-    def shaped(self, type_: Attribute) -> Tensor | Memory:
+    def require_shaped(self, type_: Attribute) -> Tensor | Memory:
         """A type that must be a tensor of known rank, or memory."""
-        return cast("Memory", type_) if isinstance(type_, MemRefType) else self.tensor(type_)
+        return (
+            cast("Memory", type_) if isinstance(type_, MemRefType) else self.require_tensor(type_)
+        )
 
 
 def index_in(build: Builder, number: int) -> SSAValue:

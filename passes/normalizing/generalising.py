@@ -26,10 +26,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects.linalg.scalar_bodies import is_float
 from fragir.dialects.linalg.shaped import SoftmaxOp
-from fragir.dialects.linalg.structured import rank_of, shaped, tensors_of
+from fragir.dialects.linalg.structured import rank_of, shaped_type, tensors_of
 from fragir.mlir.diagnostics import fail
 from fragir.passes.normalizing.building import TensorBuilder
-from fragir.passes.structured.values import computed, value_of
+from fragir.passes.structured.values import compute, value_of
 
 
 def generalise(function: func.FuncOp) -> None:
@@ -78,7 +78,7 @@ def expand_elementwise(function: func.FuncOp) -> None:
 
 def _expand(op: Operation) -> None:
     at = TensorBuilder(op)
-    type_ = at.tensor(op.results[0].type)
+    type_ = at.require_tensor(op.results[0].type)
     inputs = list(dict.fromkeys(x for x in op.operands if isinstance(x.type, TensorType)))
     sizes = (at.size(inputs[0], dim) for dim in range(len(type_.get_shape())))
     into = at.empty(type_, [size for size in sizes if isinstance(size, SSAValue)])
@@ -120,7 +120,7 @@ def _expand_affine(op: affine.ApplyOp | affine.MinOp) -> None:
     found: SSAValue | None = None
     for expression in map_.results:
         one = expression.replace_dims_and_symbols(dims, symbols)
-        value = value_of(insert, computed(insert, one, numbers, is_index=True), True)
+        value = value_of(insert, compute(insert, one, numbers, is_index=True), True)
         found = value if found is None else insert(arith.MinSIOp(found, value))
     assert found is not None
     name = op.results[0].name_hint
@@ -150,7 +150,7 @@ class _Expansion:
     def __init__(self, op: SoftmaxOp):
         self._op = op
         self._rank, self._along = rank_of(op.input), op.dimension.value.data
-        type_ = shaped(op.input.type)
+        type_ = shaped_type(op.input.type)
         assert type_ is not None
         self._type, self._element = type_, type_.element_type
 
@@ -161,46 +161,46 @@ class _Expansion:
         whole = AffineMap.identity(rank)
         kept = [d for d in range(rank) if d != self._along]
         less = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
-        most = self._reduced(-inf, [op.input], [whole, less], _largest)
+        most = self._reduce(-inf, [op.input], [whole, less], _largest)
         less_than = [whole, less, whole]
-        powers = self._generic([op.input, most], self._empty(kept=None), less_than, _power)
-        total = self._reduced(0.0, [powers], [whole, less], _sum)
+        powers = self._generic([op.input, most], self._empty_value(kept=None), less_than, _power)
+        total = self._reduce(0.0, [powers], [whole, less], _sum)
         result = self._generic([powers, total], op.output, less_than, _quotient)
         if op.result:
             op.result[0].replace_all_uses_with(result)
         Rewriter.erase_op(op)
 
-    def _put(self, op: Operation) -> Operation:
+    def _insert(self, op: Operation) -> Operation:
         op.location = self._op.location
         Rewriter.insert_op(op, InsertPoint.before(self._op))
         return op
 
     def _number(self, value: float) -> SSAValue:
         number = FloatAttr(value, cast("AnyFloat", self._element))
-        return self._put(arith.ConstantOp(number)).results[0]
+        return self._insert(arith.ConstantOp(number)).results[0]
 
-    def _empty(self, kept: Sequence[int] | None) -> SSAValue:
+    def _empty_value(self, kept: Sequence[int] | None) -> SSAValue:
         """A tensor or memory of these dimensions; of all of them."""
         shape, sizes = list[int](), list[SSAValue]()
         for dim in range(self._rank) if kept is None else kept:
             size = self._type.get_shape()[dim]
             shape.append(size)
             if size < 0:
-                number = self._put(arith.ConstantOp(IntegerAttr(dim, IndexType()))).results[0]
+                number = self._insert(arith.ConstantOp(IntegerAttr(dim, IndexType()))).results[0]
                 kind = tensor.DimOp if isinstance(self._type, TensorType) else memref.DimOp
-                sizes.append(self._put(kind(self._op.input, number)).results[0])
+                sizes.append(self._insert(kind(self._op.input, number)).results[0])
         if isinstance(self._type, TensorType):
             made: Operation = tensor.EmptyOp(sizes, TensorType(self._element, shape))
         else:
             made = memref.AllocOp(sizes, (), MemRefType(self._element, shape))
-        return self._put(made).results[0]
+        return self._insert(made).results[0]
 
-    def _reduced(
+    def _reduce(
         self, start: float, inputs: Sequence[SSAValue], maps: Sequence[AffineMap], combine: Combine
     ) -> SSAValue:
         kept = [d for d in range(self._rank) if d != self._along]
-        output = self._empty(kept)
-        fill = self._put(ops.FillOp([self._number(start)], [output], self._results(output)))
+        output = self._empty_value(kept)
+        fill = self._insert(ops.FillOp([self._number(start)], [output], self._results(output)))
         begun = fill.results[0] if fill.results else output
         return self._generic(inputs, begun, maps, combine)
 
@@ -230,7 +230,7 @@ class _Expansion:
         )
         for inner in block.ops:
             inner.location = self._op.location
-        self._put(op)
+        self._insert(op)
         return op.res[0] if op.res else output
 
 

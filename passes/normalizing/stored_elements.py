@@ -45,7 +45,7 @@ def widen_elements(function: func.FuncOp) -> None:
     for value in list(_values(function)):
         if is_stored_wider(value.type):
             element = cast("Any", value.type).element_type
-            made = Rewriter.replace_value_with_new_type(value, _widened(value.type))
+            made = Rewriter.replace_value_with_new_type(value, _stored_type(value.type))
             wide[made] = element
     if not wide:
         return
@@ -56,7 +56,7 @@ def widen_elements(function: func.FuncOp) -> None:
             _body(op, [wide.get(value) for value in op.operands])
         elif isinstance(op, ops.FillOp):
             (value,) = op.inputs
-            made = ops.FillOp([_extended(value, op)], op.outputs, [x.type for x in op.res])
+            made = ops.FillOp([_extend(value, op)], op.outputs, [x.type for x in op.res])
             made.location = op.location
             results = list(op.res)
             Rewriter.replace_op(op, made)
@@ -77,7 +77,7 @@ def _values(function: func.FuncOp) -> Iterator[SSAValue]:
                 yield from block.args
 
 
-def _widened(type_: Attribute) -> Attribute:
+def _stored_type(type_: Attribute) -> Attribute:
     known: Any = type_
     stored = STORED[known.element_type]
     if isinstance(type_, MemRefType):
@@ -106,23 +106,23 @@ def _body(op: ops.GenericOp, wide: Sequence[Attribute | None]) -> None:
         if element is not None:
             stored = Rewriter.replace_value_with_new_type(argument, STORED[element])
             if stored.uses:
-                read[_narrow(stored, element, InsertPoint.before(first), op)] = stored
+                read[_use_narrow(stored, element, InsertPoint.before(first), op)] = stored
     inputs = len(op.inputs)
     for number, value in enumerate(list(end.operands)):
         if wide[inputs + number] is not None:
-            end.operands[number] = _stored(value, read, end)
+            end.operands[number] = _as_stored(value, read, end)
             if isinstance(value.owner, (*LOGIC, arith.CmpiOp)):
                 _erase_unused(value.owner)
 
 
-def _stored(value: SSAValue, read: Mapping[SSAValue, SSAValue], before: Operation) -> SSAValue:
+def _as_stored(value: SSAValue, read: Mapping[SSAValue, SSAValue], before: Operation) -> SSAValue:
     """A byte of an i1, an i32 of an index: logic between bytes that were read is done on them."""
     if value in read:
         return read[value]
     op = value.owner
     again = isinstance(op, LOGIC) and value.type == i1 and all(x in read for x in op.operands)
     if not isinstance(op, Operation) or not again:
-        return _extended(value, before)
+        return _extend(value, before)
     made = type(op).create(operands=[read[x] for x in op.operands], result_types=[i8])
     made.location = op.location
     Rewriter.insert_op(made, InsertPoint.before(before))
@@ -147,24 +147,24 @@ def _elements(op: Operation) -> None:
     if element is not None:
         stored = Rewriter.replace_value_with_new_type(op.results[0], STORED[element])
         if stored.uses:
-            _narrow(stored, element, InsertPoint.after(op), op)
+            _use_narrow(stored, element, InsertPoint.after(op), op)
     elif op.name in _WRITING:
-        op.operands[0] = _extended(op.operands[0], op)
+        op.operands[0] = _extend(op.operands[0], op)
     elif op.name == "tensor.from_elements":
         for number, value in enumerate(list(op.operands)):
-            op.operands[number] = _extended(value, op)
+            op.operands[number] = _extend(value, op)
     for region in op.regions:
         end = region.block.last_op
         for number, value in enumerate(list(end.operands) if end is not None else []):
             if end is not None and value.type in STORED:
-                end.operands[number] = _extended(value, end)
+                end.operands[number] = _extend(value, end)
 
 
 _READING = ("tensor.extract", "memref.load")
 _WRITING = ("tensor.insert", "memref.store", "tensor.splat")
 
 
-def _narrow(stored: SSAValue, element: Attribute, at: InsertPoint, like: Operation) -> SSAValue:
+def _use_narrow(stored: SSAValue, element: Attribute, at: InsertPoint, like: Operation) -> SSAValue:
     """Lets all that use a byte use whether it is not 0, and all that use an i32 use an index."""
     made: list[Operation]
     if element == i1:
@@ -180,7 +180,7 @@ def _narrow(stored: SSAValue, element: Attribute, at: InsertPoint, like: Operati
     return narrow.results[0]
 
 
-def _extended(value: SSAValue, before: Operation) -> SSAValue:
+def _extend(value: SSAValue, before: Operation) -> SSAValue:
     known, stored = constant_of(value), STORED[value.type]
     if known is not None:
         made: Operation = arith.ConstantOp(

@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects.linalg.destinations import PACKING
-from fragir.dialects.memory_types import mixed
+from fragir.dialects.memory_types import mixed_numbers
 from fragir.dialects.shorthands import integers
 from fragir.dialects.tensors.packing import Packing, PacksInTiles
 from fragir.mlir.diagnostics import fail
@@ -42,7 +42,7 @@ def expand_tensors(function: func.FuncOp) -> None:
 def _expand(op: Operation) -> None:
     at = TensorBuilder(op)
     if isinstance(op, tensor.SplatOp):
-        at.replace(at.filled(op.input, op.result.type, list(op.dynamicSizes)))
+        at.replace(at.fill(op.input, op.result.type, list(op.dynamicSizes)))
     elif isinstance(op, tensor.FromElementsOp):
         at.replace(at.table(list(op.elements), op.result.type))
     elif isinstance(op, tensor.InsertOp):
@@ -59,7 +59,9 @@ def _expand(op: Operation) -> None:
     elif op.name == "tensor.generate":
         sizes, block = list(op.operands), op.regions[0].block
         empty = at.empty(op.results[0].type, sizes)
-        at.replace(at.generic(empty, lambda build, places: _yielded(op, block, build, places)))
+        at.replace(
+            at.generic(empty, lambda build, places: _yielded_value(op, block, build, places))
+        )
     elif op.name in PACKING:
         from fragir.dialects.tensors.packing import Packing
 
@@ -67,7 +69,9 @@ def _expand(op: Operation) -> None:
         expand_packing(op)
 
 
-def _yielded(op: Operation, block: Block, build: Builder, places: Sequence[SSAValue]) -> SSAValue:
+def _yielded_value(
+    op: Operation, block: Block, build: Builder, places: Sequence[SSAValue]
+) -> SSAValue:
     """What a region gives at places."""
     known: dict[SSAValue, SSAValue] = dict(zip(block.args, places, strict=True))
     for inner in block.ops:
@@ -80,13 +84,13 @@ def _yielded(op: Operation, block: Block, build: Builder, places: Sequence[SSAVa
 def _constant(op: arith.ConstantOp) -> None:
     """A table; one number is a fill."""
     at = TensorBuilder(op)
-    type_ = at.tensor(op.result.type)
+    type_ = at.require_tensor(op.result.type)
     value = op.value
     if not isinstance(value, DenseIntOrFPElementsAttr):
         fail(op, f"{value} is not supported; write dense<...>, or pass an argument")
     numbers = list(value.iter_attrs())
     if 0 not in type_.get_shape() and all(number == numbers[0] for number in numbers):
-        at.replace(at.filled(at.put(arith.ConstantOp(numbers[0])), type_))
+        at.replace(at.fill(at.put(arith.ConstantOp(numbers[0])), type_))
         return
     if len(numbers) > MOST_ELEMENTS:
         fail(
@@ -116,9 +120,9 @@ def _insert(op: tensor.InsertOp, at: TensorBuilder) -> None:
 
 def _concat(op: tensor.ConcatOp, at: TensorBuilder) -> None:
     """Each input is a part of the result; next to what computes, a choice by place."""
-    dim, type_ = op.dim.value.data, at.tensor(op.result.type)
+    dim, type_ = op.dim.value.data, at.require_tensor(op.result.type)
     if _is_chosen(list(op.inputs), op.result):
-        at.replace(_chosen(at, list(op.inputs), type_, dim))
+        at.replace(_choose_part(at, list(op.inputs), type_, dim))
         return
     rank = len(type_.get_shape())
     lengths = [at.size(value, dim) for value in op.inputs]
@@ -160,7 +164,7 @@ def _insert_parts(op: tensor.InsertSliceOp) -> None:
         return
     if _is_chosen(inputs, op.result):
         at = TensorBuilder(op)
-        at.replace(_chosen(at, inputs, at.tensor(op.result.type), dim))
+        at.replace(_choose_part(at, inputs, at.require_tensor(op.result.type), dim))
         for other in chain[1:]:
             Rewriter.erase_op(other)
 
@@ -193,7 +197,7 @@ def _insert_into_filled(op: tensor.InsertSliceOp, fill: ops.FillOp) -> None:
             same = build.insert(arith.CmpiOp(moved, there, "eq")).result
             inside = same if inside is None else build.insert(arith.AndIOp(inside, same)).result
             indices.append(held)
-        element = at.tensor(op.result.type).element_type
+        element = at.require_tensor(op.result.type).element_type
         value = build.insert(tensor.ExtractOp(op.source, indices, element)).result
         if inside is None:
             return value
@@ -231,14 +235,16 @@ def _is_chosen(inputs: Sequence[SSAValue], result: SSAValue) -> bool:
     )
 
 
-def _chosen(at: TensorBuilder, inputs: Sequence[SSAValue], type_: Tensor, dim: int) -> SSAValue:
+def _choose_part(
+    at: TensorBuilder, inputs: Sequence[SSAValue], type_: Tensor, dim: int
+) -> SSAValue:
     """Joined tensors: each element knows which of them it is one of."""
 
     def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
         found: SSAValue | None = None
         first = type_.get_shape()[dim]
         for number, value in reversed(list(enumerate(inputs))):
-            end, size = first, at.tensor(value.type).get_shape()[dim]
+            end, size = first, at.require_tensor(value.type).get_shape()[dim]
             first -= size
             place = places[dim]
             if number:
@@ -262,9 +268,9 @@ def _pad(op: tensor.PadOp, at: TensorBuilder) -> None:
     """Of known size every element knows whether it is one of the source's; else the source is a
     part of what its surroundings fill.
     """
-    source, type_ = op.source, at.tensor(op.result.type)
+    source, type_ = op.source, at.require_tensor(op.result.type)
     rank = len(type_.get_shape())
-    low, high = mixed(op.static_low, op.low), mixed(op.static_high, op.high)
+    low, high = mixed_numbers(op.static_low, op.low), mixed_numbers(op.static_high, op.high)
     if any(isinstance(size, int) and size < 0 for size in (*low, *high)):
         fail(op, "tensor.pad takes elements away; take a part by tensor.extract_slice")
     inner = [at.size(source, dim) for dim in range(rank)]
@@ -272,7 +278,7 @@ def _pad(op: tensor.PadOp, at: TensorBuilder) -> None:
     empty = at.empty(type_, _dynamic(at, whole, type_))
 
     def around(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
-        return _yielded(op, op.region.block, build, places)
+        return _yielded_value(op, op.region.block, build, places)
 
     if any(isinstance(size, SSAValue) or size == 0 for size in inner):
         at.replace(_put_part(at, source, at.generic(empty, around), low, inner))
@@ -356,11 +362,11 @@ def expand_packing(op: Packing) -> None:
     """Replaces either."""
     at = TensorBuilder(op)
     if not isinstance(op, PacksInTiles):
-        at.replace(_moved(at, op, _of_tiles(op)))
+        at.replace(_moved_element(at, op, _of_tiles(op)))
     elif op.padding_value is not None:
-        at.replace(_padded(op, at))
+        at.replace(_padded_element(op, at))
     else:
-        at.replace(_moved(at, op, _in_tiles(op)))
+        at.replace(_moved_element(at, op, _in_tiles(op)))
 
 
 def _in_tiles(op: Packing) -> list[AffineExpr]:
@@ -382,8 +388,8 @@ def _of_tiles(op: Packing) -> list[AffineExpr]:
     return [*outer, *inner]
 
 
-def _moved(at: TensorBuilder, op: Packing, where: Sequence[AffineExpr]) -> SSAValue | None:
-    type_ = at.shaped(op.into.type)
+def _moved_element(at: TensorBuilder, op: Packing, where: Sequence[AffineExpr]) -> SSAValue | None:
+    type_ = at.require_shaped(op.into.type)
     rank = len(type_.get_shape())
     block = Block(arg_types=[type_.element_type, type_.element_type])
     block.add_op(ops.YieldOp(block.args[0]))
@@ -401,14 +407,14 @@ def _moved(at: TensorBuilder, op: Packing, where: Sequence[AffineExpr]) -> SSAVa
     )
 
 
-def _padded(op: PacksInTiles, at: TensorBuilder) -> SSAValue | None:
+def _padded_element(op: PacksInTiles, at: TensorBuilder) -> SSAValue | None:
     """What lies behind the tensor is the padding."""
     source, padding = op.source, op.padding_value
     assert padding is not None
     rank = len(op.order)
     sizes = [at.size(source, dim) for dim in range(rank)]
     divided = dict(zip(op.positions, range(rank, rank + len(op.positions)), strict=True))
-    element = at.shaped(source.type).element_type
+    element = at.require_shaped(source.type).element_type
 
     def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
         inside: SSAValue | None = None

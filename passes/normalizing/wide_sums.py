@@ -66,7 +66,7 @@ def _widen(op: ops.GenericOp, factors: tuple[SSAValue, SSAValue]) -> None:
     start = at.zeros(before, f32)
     block = Block(arg_types=[arguments[0].type, arguments[1].type, f32])
     build = Builder(InsertPoint.at_end(block))
-    x, y = (_extended(build, block.args[arguments.index(factor)]) for factor in factors)
+    x, y = (_extend(build, block.args[arguments.index(factor)]) for factor in factors)
     product = build.insert(arith.MulfOp(x, y)).result
     build.insert(ops.YieldOp(build.insert(arith.AddfOp(block.args[2], product)).result))
     made = ops.GenericOp(
@@ -84,14 +84,14 @@ def _widen(op: ops.GenericOp, factors: tuple[SSAValue, SSAValue]) -> None:
     def rounded(build: Builder, elements: Sequence[SSAValue]) -> SSAValue:
         value, old = elements
         if not from_zero:
-            value = build.insert(arith.AddfOp(_extended(build, old), value)).result
+            value = build.insert(arith.AddfOp(_extend(build, old), value)).result
         return build.insert(arith.TruncFOp(value, arguments[2].type)).result
 
     into = fill.outputs[0] if isinstance(fill, ops.FillOp) and from_zero else before
     at.replace(at.elementwise([total], into, rounded))
 
 
-def _extended(build: Builder, value: SSAValue) -> SSAValue:
+def _extend(build: Builder, value: SSAValue) -> SSAValue:
     return value if value.type == f32 else build.insert(arith.ExtFOp(value, f32)).result
 
 

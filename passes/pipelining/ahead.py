@@ -15,7 +15,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import constant_of, index_constant
 from fragir.errors import FragirError
 from fragir.isa.spelling import mnk
-from fragir.passes.pipelining.insertion import put
+from fragir.passes.pipelining.insertion import insert_before
 from fragir.passes.tiling.operand_layouts import instruction_of
 
 # -- fragments -------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class CarriedFragments:
         """The new loop, and the operation in it ahead of which the slot can be filled again."""
         old, found, ring = self._old, self._found, self._found.awaited.source
         before = InsertPoint.before(old)
-        slot = put(frag.AwaitOp(ring), before, "slot")
+        slot = insert_before(frag.AwaitOp(ring), before, "slot")
         starts = [slot, *self._loads(slot, 0, before)]
         region = old.detach_region(old.body)
         body = region.block
@@ -149,7 +149,7 @@ class CarriedFragments:
         sums = self._multiply(first, found.product.c, at)
         found.release.detach()
         Rewriter.insert_op(found.release, at)
-        following = put(frag.AwaitOp(ring), at, "next")
+        following = insert_before(frag.AwaitOp(ring), at, "next")
         ahead = self._loads(following, 0, at)
         sums = self._multiply(rest, sums, at)
         found.product.d.replace_all_uses_with(sums)
@@ -192,7 +192,7 @@ class CarriedFragments:
         shape = (tile.rows, depth) if is_a else (depth, tile.cols)
         places: list[int | SSAValue] = [0, 0]
         places[0 if is_a == transposed else 1] = first  # of memory
-        memory = put(frag.PartOp(slot, part.number.value.data), at, part.memory.name_hint)
+        memory = insert_before(frag.PartOp(slot, part.number.value.data), at, part.memory.name_hint)
         made = frag.LoadOp(
             memory,
             places,
@@ -200,12 +200,12 @@ class CarriedFragments:
             transposed=transposed,
         )
         made.location = load.location
-        return put(made, at, load.tile.name_hint)
+        return insert_before(made, at, load.tile.name_hint)
 
     def _multiply(self, pair: Sequence[SSAValue], sums: SSAValue, at: InsertPoint) -> SSAValue:
         product, (a, b) = self._found.product, pair
         made = product.clone({product.a: a, product.b: b, product.c: sums})
-        return put(made, at, product.d.name_hint)
+        return insert_before(made, at, product.d.name_hint)
 
     def _erase(self, op: Operation) -> None:
         sources: Sequence[SSAValue] = op.operands
@@ -286,7 +286,7 @@ class Prefetch:
             loop = self._loop
         point = InsertPoint.before(behind)
         at = self._ahead(loop.body.block.args[0], self._turns, point, "ahead")
-        more = put(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
+        more = insert_before(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
         self._within(at, more, point)
         for op in reversed(filling.operations):
             Rewriter.erase_op(op)
@@ -299,15 +299,15 @@ class Prefetch:
         """The loop's counter so many turns later."""
         step, first = constant_of(self._loop.step), constant_of(at)
         if step is not None and first is not None:
-            return put(index_constant(first + turns * step), point, name)
+            return insert_before(index_constant(first + turns * step), point, name)
         if turns == 0:
             return at
         by = self._loop.step
         if step is not None:
-            by = put(index_constant(turns * step), point)
+            by = insert_before(index_constant(turns * step), point)
         elif turns > 1:
-            by = put(arith.MuliOp(by, put(index_constant(turns), point)), point)
-        return put(arith.AddiOp(at, by), point, name)
+            by = insert_before(arith.MuliOp(by, insert_before(index_constant(turns), point)), point)
+        return insert_before(arith.AddiOp(at, by), point, name)
 
     def _is_long(self) -> bool:
         """Whether a filling tests what lies outside of memory: then it is written once."""
@@ -316,13 +316,16 @@ class Prefetch:
 
     def _before_in_turn(self, point: InsertPoint) -> None:
         """Fills the first slots in a loop of their own."""
-        first, one = put(index_constant(0), point), put(index_constant(1), point)
-        turns = put(index_constant(self._turns), point)
+        first, one = (
+            insert_before(index_constant(0), point),
+            insert_before(index_constant(1), point),
+        )
+        turns = insert_before(index_constant(self._turns), point)
         body = Block(arg_types=[INDEX])
         inner = InsertPoint.at_end(body)
-        at = put(arith.MuliOp(body.args[0], self._loop.step), inner)
+        at = insert_before(arith.MuliOp(body.args[0], self._loop.step), inner)
         if constant_of(self._loop.lb) != 0:
-            at = put(arith.AddiOp(self._loop.lb, at), inner)
+            at = insert_before(arith.AddiOp(self._loop.lb, at), inner)
         self._before(at, inner)
         Rewriter.insert_op(scf.YieldOp(), InsertPoint.at_end(body))
         Rewriter.insert_op(scf.ForOp(first, turns, one, [], body), point)

@@ -15,13 +15,13 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import constant_of, memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
-from fragir.passes.pipelining.insertion import put
+from fragir.passes.pipelining.insertion import insert_before
 from fragir.passes.pipelining.streams import Group
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.tiling.operand_layouts import (
-    across,
     in_pairs,
     instruction_of,
+    is_across,
     loaded_as,
     shared_type,
 )
@@ -93,7 +93,7 @@ def order_sums(loop: scf.ForOp, warps: tuple[int, int], target: str) -> None:
     for product in [op for op in loop.body.block.ops if isinstance(op, frag.MmaOp)]:
         if product not in chained and lies_across(product):
             layout = _layout(product, warps, target)
-            for value in _alike(product, loop):
+            for value in _same_layout_values(product, loop):
                 set_layout(value, layout)
 
 
@@ -103,7 +103,7 @@ def _layout(crossed: frag.MmaOp, warps: tuple[int, int], target: str) -> frag.Mm
     return frag.MmaLayoutAttr(frag.MmaFragment(name, "c", warps, orders))
 
 
-def _alike(product: frag.MmaOp, loop: scf.ForOp) -> list[SSAValue]:
+def _same_layout_values(product: frag.MmaOp, loop: scf.ForOp) -> list[SSAValue]:
     """The tiles of a product's sums, and those that must have one layout with them: of operations
     element by element, and what the loop carries of these.
     """
@@ -116,16 +116,16 @@ def _alike(product: frag.MmaOp, loop: scf.ForOp) -> list[SSAValue]:
             if isinstance(op, frag.MapOp) and op.parent is body:
                 more += [*op.tiles, op.result]
             elif op is body.last_op:
-                more += _carried(loop, use.index)
+                more += _carried_values(loop, use.index)
         if value in loop.iter_args:
-            more += _carried(loop, list(loop.iter_args).index(value))
+            more += _carried_values(loop, list(loop.iter_args).index(value))
         elif value in body.args:
-            more += _carried(loop, body.args.index(value) - 1)
+            more += _carried_values(loop, body.args.index(value) - 1)
         found += [one for one in dict.fromkeys(more) if one not in found]
     return found
 
 
-def _carried(loop: scf.ForOp, position: int) -> list[SSAValue]:
+def _carried_values(loop: scf.ForOp, position: int) -> list[SSAValue]:
     """All values of what a loop carries."""
     body = loop.body.block
     assert body.last_op is not None
@@ -189,7 +189,9 @@ class LoopPipeline:
             starts[chain.position] = self._start(chain)
         for group, ring in zip(self._groups, rings, strict=True):
             if group in self._late:
-                starts.append(put(frag.NoSlotOp(ring.type.slot), InsertPoint.before(loop)))
+                starts.append(
+                    insert_before(frag.NoSlotOp(ring.type.slot), InsertPoint.before(loop))
+                )
         region = loop.detach_region(loop.body)
         body = region.block
         for argument, start in zip(body.args[1:], starts, strict=False):
@@ -220,7 +222,7 @@ class LoopPipeline:
             is_a = any(product.a is load.tile for product in group.products)
             # by plain loads: f64, and where memory runs along M or N what ldmatrix does not turn
             bits = ptx.bits(tile.element_type)
-            by_words = bits == 64 or (bits == 32 and across(is_a, transposed))
+            by_words = bits == 64 or (bits == 32 and is_across(is_a, transposed))
             shape = (cols, rows) if transposed else (rows, cols)
             plain = self._way.tma or not by_words
             result.append(shared_type(tile.element_type, [], shape, not plain))
@@ -231,7 +233,7 @@ class LoopPipeline:
     def _ring(self, group: Group) -> SSAValue[frag.RingType]:
         """A ring for a group's loads, for the whole kernel."""
         op = frag.RingOp(self._way.stages, frag.RingType(self._parts(group)))
-        put(op, InsertPoint.before(self._outermost()), "ring")
+        insert_before(op, InsertPoint.before(self._outermost()), "ring")
         return op.ring
 
     def _outermost(self) -> Operation:
@@ -248,12 +250,14 @@ class LoopPipeline:
         start = chain.start
         at = InsertPoint.before(self._loop)
         if self._is_set(chain):
-            return put(frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none")
-        return put(frag.InFlightOp(start), at)
+            return insert_before(
+                frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none"
+            )
+        return insert_before(frag.InFlightOp(start), at)
 
     def _is_set(self, chain: SumChain) -> bool:
         """Whether the first product of a sum sets it: it begins with zero, and there is one."""
-        return _is_zero(chain.start) and _runs(self._loop)
+        return _is_zero(chain.start) and _has_turn(self._loop)
 
     def _replace(self, region: Region, starts: Sequence[SSAValue]) -> None:
         """Puts the new loop in the old one's place; its sums are awaited, its slots released."""
@@ -296,13 +300,16 @@ class LoopPipeline:
             for index in load.indices:
                 _hoist(index, first)
         self._fill(group, ring, at)
-        slot = put(frag.AwaitOp(ring), at, "slot")
+        slot = insert_before(frag.AwaitOp(ring), at, "slot")
         parts = {
-            load: put(frag.PartOp(slot, i), at, _name(load)) for i, load in enumerate(group.loads)
+            load: insert_before(frag.PartOp(slot, i), at, _name(load))
+            for i, load in enumerate(group.loads)
         }
         if not self._way.wgmma:
             for load, part in parts.items():
-                again = put(self._loaded(group.products[0], load, part), at, load.tile.name_hint)
+                again = insert_before(
+                    self._operand_load(group.products[0], load, part), at, load.tile.name_hint
+                )
                 load.tile.replace_all_uses_with(again)
         last: Operation = group.products[-1]
         for product in list(group.products) if self._way.wgmma else ():
@@ -314,9 +321,9 @@ class LoopPipeline:
         return slot
 
     def _fill(self, group: Group, ring: SSAValue, at: InsertPoint) -> None:
-        slot = put(frag.AcquireOp(ring), at, "free")
+        slot = insert_before(frag.AcquireOp(ring), at, "free")
         for i, load in enumerate(group.loads):
-            part = put(frag.PartOp(slot, i), at, _name(load))
+            part = insert_before(frag.PartOp(slot, i), at, _name(load))
             copy = frag.CopyOp(
                 load.memory,
                 load.all_indices(),
@@ -336,13 +343,13 @@ class LoopPipeline:
     ) -> Operation:
         """A product by wgmma; the operation after which its slot is read, or that reads it."""
         at = InsertPoint.before(product)
-        a, a_transposed = self._left(product, parts, at)
+        a, a_transposed = self._left_operand(product, parts, at)
         b, b_transposed = self._right(product, parts, at)
         chain = next((c for c in self._chains if product in c.products), None)
         counts, addend = None, product.c
         if chain is None and _is_zero(addend):  # set, instead of added to zeros
-            addend = put(frag.UndefinedOp(frag.tile_of(addend)), at, "none")
-            counts = put(arith.ConstantOp(IntegerAttr(0, i1)), at)
+            addend = insert_before(frag.UndefinedOp(frag.tile_of(addend)), at, "none")
+            counts = insert_before(arith.ConstantOp(IntegerAttr(0, i1)), at)
         elif chain is not None and product is chain.products[0] and self._is_set(chain):
             counts = self._later(body)
         wgmma = frag.WgmmaOp(
@@ -368,7 +375,7 @@ class LoopPipeline:
         Rewriter.erase_op(product)
         return last
 
-    def _left(
+    def _left_operand(
         self, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue], at: InsertPoint
     ) -> tuple[SSAValue, bool]:
         """A as wgmma takes it: the matrix in memory, turned or not, or a tile in registers."""
@@ -378,9 +385,11 @@ class LoopPipeline:
         transposed = load.transposed is not None
         if not transposed or ptx.bits(frag.tile_of(product.a).element_type) == 16:
             return parts[load], transposed
-        return put(self._loaded(product, load, parts[load]), at, load.tile.name_hint), False
+        return insert_before(
+            self._operand_load(product, load, parts[load]), at, load.tile.name_hint
+        ), False
 
-    def _loaded(self, product: frag.MmaOp, load: frag.LoadOp, part: SSAValue) -> frag.LoadOp:
+    def _operand_load(self, product: frag.MmaOp, load: frag.LoadOp, part: SSAValue) -> frag.LoadOp:
         """A load of an operand from shared memory, in a layout that is cheap to load."""
         name = instruction_of(product, self._way.warps, self._way.wgmma, self._way.target)
         transposed = load.transposed is not None
@@ -421,7 +430,7 @@ class LoopPipeline:
         if isinstance(first, arith.CmpiOp) and first.lhs is body.args[0]:
             return first.result
         made = arith.CmpiOp(body.args[0], self._loop.lb, "ne")
-        return put(made, InsertPoint.before(first), "later")
+        return insert_before(made, InsertPoint.before(first), "later")
 
 
 def _check_maps(groups: Sequence[Group]) -> None:
@@ -480,7 +489,7 @@ def _is_zero(value: SSAValue) -> bool:
     return isinstance(number, IntegerAttr) and number.value.data == 0
 
 
-def _runs(loop: scf.ForOp) -> bool:
+def _has_turn(loop: scf.ForOp) -> bool:
     """Whether a loop is known to have a turn."""
     first, end = (constant_of(value) for value in (loop.lb, loop.ub))
     return first is not None and end is not None and first < end

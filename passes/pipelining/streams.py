@@ -32,10 +32,10 @@ def groups_of(loop: scf.ForOp) -> list[Group]:
     writes no memory that it reads.
     """
     body = loop.body.block
-    written = list(_written(body))
+    written = list(_written_memory(body))
     groups: list[Group] = []
     for op in body.ops:
-        if not isinstance(op, frag.LoadOp) or not _streams(op, body, written):
+        if not isinstance(op, frag.LoadOp) or not _can_stream(op, body, written):
             continue
         products = _products(op.tile, body)
         if not products:
@@ -56,7 +56,7 @@ def groups_of(loop: scf.ForOp) -> list[Group]:
     return groups
 
 
-def _written(body: Block) -> Iterator[SSAValue]:
+def _written_memory(body: Block) -> Iterator[SSAValue]:
     """The memory that operations of a body write, or of which it is not known that they do not."""
     for op in body.walk():
         model = accesses_of(op)
@@ -71,7 +71,7 @@ def _written(body: Block) -> Iterator[SSAValue]:
 _READ = ("memref.load", "memref.dim")
 
 
-def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
+def _can_stream(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
     """Whether a load of a body may run ahead of it."""
     memory = memref_type(load.memory.type)
     return (
@@ -139,15 +139,17 @@ def shared_tiles(loop: scf.ForOp) -> frozenset[SSAValue]:
         return frozenset()
     row = around.places[-2]
     loads = [op for op in loop.body.block.ops if isinstance(op, frag.LoadOp)]
-    dependent = {load.memory for load in loads if any(_needs(i, row) for i in load.indices)}
+    dependent = {
+        load.memory for load in loads if any(_is_computed_from(i, row) for i in load.indices)
+    }
     return frozenset(load.memory for load in loads) - dependent
 
 
-def _needs(value: SSAValue, other: SSAValue) -> bool:
+def _is_computed_from(value: SSAValue, other: SSAValue) -> bool:
     """Whether a value is computed from another one."""
     if value is other:
         return True
     owner = value.owner
     if isinstance(owner, Block):
         return False
-    return any(_needs(operand, other) for operand in owner.operands)
+    return any(_is_computed_from(operand, other) for operand in owner.operands)

@@ -20,7 +20,7 @@ from fragir.dialects.interfaces import IN_LANE, LayoutDemand, Layouts, Threads, 
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memories import Room
-from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
+from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, require_layout
 from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
 from fragir.passes.settling import rounds
 
@@ -189,7 +189,7 @@ class Candidates:
             with asking(op):
                 others = list(model.alternatives(value, known.layout, self._threads))
             for other in others:
-                told = self._told(choosing, known, other)
+                told = self._told_demands(choosing, known, other)
                 if not told or told in sets or len(sets) == MOST - 1:
                     continue
                 sets.append(told)
@@ -206,7 +206,7 @@ class Candidates:
         if sites:
             self._component.together.append(Together(sites, combined))
 
-    def _told(
+    def _told_demands(
         self, choosing: Choosing, known: Candidate, demands: Sequence[LayoutDemand]
     ) -> dict[Site, Demand]:
         """What an operation would demand of its sites; nothing where one of them cannot follow."""
@@ -215,7 +215,7 @@ class Candidates:
             value = value_of(tile)
             if frag.held_tile(value.type) is not None:
                 site = self._site(op, tile)
-                layout = checked(op, value, layout)
+                layout = require_layout(op, value, layout)
             else:
                 site = choosing.memories.get(value)
             if site is None or site.demands[0][1].role == WRITTEN:
@@ -310,7 +310,7 @@ class Candidates:
                     said = list(asked.model.proposals(known.layout, self._threads))
                 for tile, layout, role in said:
                     if value_of(tile) is value and (room or role == IN_LANE):
-                        fitting = checked(asked.op, value, layout)
+                        fitting = require_layout(asked.op, value, layout)
                         domain = self._shapes.setdefault(site.shape, {})
                         self._add(domain, site, fitting, Rank.MEMORY, None)
 
@@ -352,11 +352,11 @@ class Candidates:
                 target = asked.tiles.get(other)
                 if target is None or target.demands:
                     continue
-                fitting = checked(asked.op, other, layout)
-                news |= self._own_too(target, Demand(fitting, asked.op, CONSEQUENCE))
+                fitting = require_layout(asked.op, other, layout)
+                news |= self._is_own_news(target, Demand(fitting, asked.op, CONSEQUENCE))
         return news
 
-    def _own_too(self, site: Site, demand: Demand) -> bool:
+    def _is_own_news(self, site: Site, demand: Demand) -> bool:
         """Whether it is news that a site may have a layout, which follows from others.
 
         What a value is converted to or from may be had there as well: then nothing is moved.
@@ -368,7 +368,7 @@ class Candidates:
             return False
         for other in self._beside.get(site, ()):
             if not other.demands:
-                self._own_too(other, demand)
+                self._is_own_news(other, demand)
         return True
 
     def _neighbours(self) -> dict[Site, list[Site]]:

@@ -10,9 +10,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.passes.placing.candidates import Rank
-from fragir.passes.placing.inference import Chosen, Inference, solved
+from fragir.passes.placing.inference import Chosen, Inference, solve
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.placement import owner_of
 from fragir.passes.placing.relations import CONSEQUENCE, IN_ORDER, Demand, Plain
@@ -31,7 +31,7 @@ class TileExplained:
     asked_by: str
 
     def __repr__(self) -> str:
-        return shortened(f"<{self.name}: {self.layout}, for {self.asked_by}>")
+        return short_text(f"<{self.name}: {self.layout}, for {self.asked_by}>")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class ConversionExplained:
     total_without: float | None
 
     def __repr__(self) -> str:
-        return shortened(f"<{self.name} to {self.target}: {self.steps}, {self.cost:g} half cycles>")
+        return short_text(
+            f"<{self.name} to {self.target}: {self.steps}, {self.cost:g} half cycles>"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class MemoryExplained:
     kept: str
 
     def __repr__(self) -> str:
-        return shortened(f"<rows of {self.name}: {self.rows}, for {self.asked_by}>")
+        return short_text(f"<rows of {self.name}: {self.rows}, for {self.asked_by}>")
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,9 @@ def _columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
         yield f"  {'  '.join(cells).rstrip()}"
 
 
-def explained(function: str, target: str, plain: Plain, inference: Inference | None) -> Explanation:
+def explain_function(
+    function: str, target: str, plain: Plain, inference: Inference | None
+) -> Explanation:
     """What was found of a function's tiles, before they get their types."""
     tiles: list[tuple[SSAValue, TileExplained]] = []
     for demand, values in plain.placed:
@@ -156,7 +160,7 @@ def explained(function: str, target: str, plain: Plain, inference: Inference | N
     for chosen in () if inference is None else inference.chosen:
         rest = total - half_cycles(chosen.solution.total)
         conversions += [_conversion(chosen, move, rest) for move in chosen.moves]
-        conversions += _written(chosen)
+        conversions += _written_conversions(chosen)
     order = {value: number for number, value in enumerate(_in_order(v for v, _ in tiles))}
     tiles.sort(key=lambda pair: order[pair[0]])
     shown = tuple(tile for _, tile in tiles)
@@ -285,11 +289,11 @@ def _conversion(chosen: Chosen, move: Move, rest: float) -> ConversionExplained:
     """One conversion, with the least total of the function where it is forbidden."""
     operands = frozenset[OperandAt](edge.operand for edge in move.edges)
     tables = replace(chosen.tables, forbidden=operands, problem=Problem(), variables={})
-    other = solved(tables)
+    other = solve(tables)
     without = None if other is None else rest + half_cycles(other.solution.total)
     price = chosen.tables.price_of(move)
     cost, steps, trips = price.cost, price.words, move.trips
-    if chosen.tables.made_again(move):
+    if chosen.tables.is_made_again(move):
         again = chosen.tables.again(move.value, move.target)
         assert again is not None
         cost, steps = again, f"{owner_of(move.value).name} once more"
@@ -307,9 +311,9 @@ def _conversion(chosen: Chosen, move: Move, rest: float) -> ConversionExplained:
     )
 
 
-def _written(chosen: Chosen) -> Iterator[ConversionExplained]:
+def _written_conversions(chosen: Chosen) -> Iterator[ConversionExplained]:
     """The conversions that stand in the program."""
-    for op, price in chosen.tables.written(chosen.layouts):
+    for op, price in chosen.tables.written_conversions(chosen.layouts):
         have, want = (
             chosen.layouts[chosen.tables.sites.of(p)] for p in (OperandAt(op, 0), op.result)
         )

@@ -24,9 +24,9 @@ from fragir.mlir.diagnostics import fail
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
 from fragir.passes.placing.memories import Room
 from fragir.passes.placing.pbqp import Problem, Solution
-from fragir.passes.placing.placement import named
+from fragir.passes.placing.placement import tile_text
 from fragir.passes.placing.prices import Prices, Trips, Work
-from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
+from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, is_same_placement
 from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
 from fragir.passes.placing.tables import Move, Tables
 from fragir.passes.settling import rounds
@@ -77,22 +77,22 @@ def infer(
     chosen: list[Chosen] = []
     for component in components(sites):
         _fill(sites, component, threads, count, room)
-        chosen.append(settled(Tables(component, sites, prices, work, trips)))
+        chosen.append(settle(Tables(component, sites, prices, work, trips)))
     return Inference(sites, chosen)
 
 
-def settled(tables: Tables) -> Chosen:
+def settle(tables: Tables) -> Chosen:
     """The least choice, by exact prices of all that it converts. Fails where there is none."""
-    return solved(tables) or _refuse(tables)
+    return solve(tables) or _fail_unsolvable(tables)
 
 
-def solved(tables: Tables) -> Chosen | None:
+def solve(tables: Tables) -> Chosen | None:
     """The least choice; None where there is none."""
     for _ in range(TURNS):
         solution = tables.problem.solve()
-        if not solution.possible:
+        if not solution.is_possible:
             return None
-        layouts = tables.chosen(solution)
+        layouts = tables.chosen_layouts(solution)
         moves = tables.moves(layouts)
         if not tables.settle(layouts, moves):
             return Chosen(tables, solution, layouts, moves)
@@ -130,13 +130,15 @@ def _check(site: Site) -> None:
         return
     point, first = site.demands[0]
     for other, demand in site.demands[1:]:
-        if not same(first.layout, demand.layout, value_of(other), demand.role != CONSEQUENCE):
+        if not is_same_placement(
+            first.layout, demand.layout, value_of(other), demand.role != CONSEQUENCE
+        ):
             value = value_of(other if isinstance(point, OperandAt) else point)
             _two_layouts(value, first, demand)
 
 
 def _two_layouts(value: SSAValue, first: Demand, second: Demand) -> NoReturn:
-    name = named(value)
+    name = tile_text(value)
     if WRITTEN in (first.role, second.role) and value.owner is second.op:
         way = (
             f"leave the layout of {name} out where it is made, and write frag.convert where it is "
@@ -153,7 +155,7 @@ def _two_layouts(value: SSAValue, first: Demand, second: Demand) -> NoReturn:
     )
 
 
-def _refuse(tables: Tables) -> NoReturn:
+def _fail_unsolvable(tables: Tables) -> NoReturn:
     """Fails with the operation, or the conversion, that makes a component impossible."""
     domains = tables.component.domains
     for op, model, tiles, _ in tables.component.asked:
@@ -165,29 +167,32 @@ def _refuse(tables: Tables) -> NoReturn:
                     target = tiles.get(other)
                     if target is None or not isinstance(layout, frag.LayoutAttr):
                         continue
-                    if all(not same(c.layout, layout, other, False) for c in domains[target]):
+                    if all(
+                        not is_same_placement(c.layout, layout, other, False)
+                        for c in domains[target]
+                    ):
                         have = domains[target][0].demand or Demand(known.layout, op, CONSEQUENCE)
                         _two_layouts(other, have, Demand(layout, op, CONSEQUENCE))
-    for edge, have, want in _impossible(tables):
+    for edge, have, want in _impossible_edges(tables):
         by = f" ({want.demand.role} of {want.demand.op.name})" if want.demand else ""
         made = f" ({have.demand.role} of {have.demand.op.name})" if have.demand else ""
         tile = frag.tile_of(edge.value)
         why = tables.prices.why_not(have.places, want.places, tile.element_type)
         fail(
             edge.operand.op,
-            f"{named(edge.value)} must have two layouts, and there is no conversion from "
+            f"{tile_text(edge.value)} must have two layouts, and there is no conversion from "
             f"{have.layout}{made} to {want.layout}{by}: {why}",
         )
     owner = tables.component.sites[0].owner
     fail(owner, "no layouts fit together for the tiles that hang on this one")
 
 
-def _impossible(tables: Tables) -> Iterator[tuple[SiteEdge, Candidate, Candidate]]:
+def _impossible_edges(tables: Tables) -> Iterator[tuple[SiteEdge, Candidate, Candidate]]:
     """Edges none of whose conversions can be done."""
     domains = tables.component.domains
     own = set(tables.component.sites)
     for edge in tables.sites.edges:
         if edge.source in own:
             pairs = [(a, b) for a in domains[edge.source] for b in domains[edge.target]]
-            if all(tables.impossible(edge.value, a, b) for a, b in pairs):
+            if all(tables.is_impossible(edge.value, a, b) for a, b in pairs):
                 yield edge, *pairs[0]

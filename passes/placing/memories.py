@@ -110,11 +110,11 @@ class Room:
     """Shared memory of a function that conversions may take."""
 
     def __init__(self, function: func.FuncOp, target: str):
-        self._left = STATIC_SHARED - _taken(function)
+        self._left = STATIC_SHARED - _taken_bytes(function)
         self._function, self._target = function, target
 
     @cached_property
-    def _dead(self) -> DeadMemory | None:
+    def _dead_memory(self) -> DeadMemory | None:
         return dead_memory(self._function)
 
     def fits(self, tile: SSAValue, op: Operation) -> bool:
@@ -126,13 +126,13 @@ class Room:
         may go through dead memory, which is taken from nobody.
         """
         if not op.results and is_streamed(tile):
-            converted = list(_converted(tile))
+            converted = list(_converted_values(tile))
             return bool(converted) and all(self._finds(made, op) for made in converted)
         return _bytes(tile) <= self._left or self._finds(tile, op)
 
     def _finds(self, tile: SSAValue, op: Operation) -> bool:
         """Whether an operation finds memory dead through which a tile goes."""
-        dead = self._dead
+        dead = self._dead_memory
         if dead is None or min(_bytes(tile), FEATURES.scratch) > dead.bytes:
             return False
         return dead.is_dead_at(op) and self._at_once(op) >= WIDE
@@ -153,7 +153,7 @@ class Room:
         return 0 if memory is None else memory.together * memory.bits
 
 
-def _taken(function: func.FuncOp) -> int:
+def _taken_bytes(function: func.FuncOp) -> int:
     taken = 0
     for op in operations_in(function):
         if isinstance(op, memref.AllocOp):
@@ -170,7 +170,7 @@ def _bytes(tile: SSAValue) -> int:
     return prod(type_.shape) * ptx.bits(type_.element_type) // 8
 
 
-def _converted(tile: SSAValue) -> Iterator[SSAValue]:
+def _converted_values(tile: SSAValue) -> Iterator[SSAValue]:
     """What is converted that a streamed tile may be had in another layout."""
     maker = tile.owner
     if isinstance(maker, frag.LoadOp):
@@ -181,7 +181,7 @@ def _converted(tile: SSAValue) -> Iterator[SSAValue]:
     assert isinstance(maker, Operation)
     for value in maker.operands:
         if frag.held_tile(value.type) is not None:
-            yield from _converted(value)
+            yield from _converted_values(value)
 
 
 def is_streamed(tile: SSAValue) -> bool:

@@ -44,7 +44,7 @@ class Solution(NamedTuple):
     exact: bool
 
     @property
-    def possible(self) -> bool:
+    def is_possible(self) -> bool:
         """Whether there is a choice that uses nothing forbidden."""
         return self.total < FORBIDDEN
 

@@ -40,7 +40,7 @@ def placed_type(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -
         fail(owner_of(value), f"{tile} cannot have the layout {layout}: {error}")
 
 
-def named(value: SSAValue) -> str:
+def tile_text(value: SSAValue) -> str:
     """What a tile, or memory, is called in messages."""
     what = "a tile " if frag.held_tile(value.type) is not None else ""
     return f"%{value.name_hint}" if value.name_hint else f"{what}{value.type}"

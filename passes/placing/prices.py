@@ -63,7 +63,7 @@ class Prices:
     def _key(self, source: Layout, target: Layout, element: Attribute) -> _Key:
         kind = self._kinds.get(element)
         if kind is None:
-            kind = self._kinds[element] = _moved(element)
+            kind = self._kinds[element] = _moved_bits(element)
         return source, target, *kind
 
     def price(self, source: Layout, target: Layout, element: Attribute) -> Price:
@@ -82,13 +82,13 @@ class Prices:
         if before.exact:
             return False
         key = self._key(source, target, element)
-        planned = self._exact[key] = self._planned(*key)
+        planned = self._exact[key] = self._planned_price(*key)
         return planned.cost != before.cost
 
     def why_not(self, source: Layout, target: Layout, element: Attribute) -> str:
         """Why there is no conversion."""
         try:
-            plan_conversion(source, target, _moved(element)[0], self._features, self._costs)
+            plan_conversion(source, target, _moved_bits(element)[0], self._features, self._costs)
         except FragirError as error:
             return error.sentence
         return "no plan is known"
@@ -99,7 +99,7 @@ class Prices:
         except FragirError:
             return IMPOSSIBLE
 
-    def _planned(self, source: Layout, target: Layout, bits: int, predicates: bool) -> Price:
+    def _planned_price(self, source: Layout, target: Layout, bits: int, predicates: bool) -> Price:
         try:
             plan = plan_conversion(source, target, bits, self._features, self._costs)
         except FragirError:
@@ -122,7 +122,7 @@ def words_of(plan: ConversionPlan) -> str:
     return counts or "element by element through shared memory"
 
 
-def _moved(element: Attribute) -> tuple[int, bool]:
+def _moved_bits(element: Attribute) -> tuple[int, bool]:
     """Bits of an element on its way, and whether it is a predicate."""
     return (32, True) if is_predicate(element) else (ptx.bits(element), False)
 
@@ -157,10 +157,10 @@ class Work:
         """
         key = value, layout
         if key not in self._again:
-            self._again[key] = self._made(value, layout)
+            self._again[key] = self._made_price(value, layout)
         return self._again[key]
 
-    def _made(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
+    def _made_price(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
         if not isinstance(value, OpResult) or len(value.owner.results) != 1:
             return None
         op: Operation = value.owner

@@ -41,7 +41,7 @@ def _pad(op: frag.MmaOp, target: str) -> list[str]:
         return []
     new: list[Operation] = []
     operands = zip((op.a, op.b, op.c), ((m, k), (k, n), (m, n)), strict=True)
-    first, second, third = (_padded(value, wanted, new) for value, wanted in operands)
+    first, second, third = (_pad_tile(value, wanted, new) for value, wanted in operands)
     product = frag.MmaOp(first, second, third, frag.TileType((m, n), d.element_type))
     product.properties.update(op.properties)
     part = frag.SliceTileOp(product.d, (0, 0), d.with_layout(None))
@@ -69,7 +69,7 @@ def _pad(op: frag.MmaOp, target: str) -> list[str]:
     ]
 
 
-def _padded(value: SSAValue, shape: tuple[int, int], new: list[Operation]) -> SSAValue:
+def _pad_tile(value: SSAValue, shape: tuple[int, int], new: list[Operation]) -> SSAValue:
     """A tile with zeros behind its rows and columns."""
     for dim, wanted in enumerate(shape):
         tile = frag.tile_of(value)
@@ -106,14 +106,14 @@ def split_batch(op: frag.MmaBatchedOp) -> None:
     for number in range(op.d.type.shape[0]):
         parts: list[SSAValue] = []
         for tile, matrix in zip((op.a, op.b, op.c), types[:3], strict=True):
-            cut = frag.SliceTileOp(tile, (number, 0, 0), _alone(matrix))
+            cut = frag.SliceTileOp(tile, (number, 0, 0), _batch_of_one(matrix))
             named = frag.ReshapeOp(cut.result, matrix)
             new += [cut, named]
             parts.append(named.result)
         a, b, c = parts
         product = frag.MmaOp(a, b, c, types[3])
         product.properties.update(op.properties)
-        one = frag.ReshapeOp(product.d, _alone(types[3]))
+        one = frag.ReshapeOp(product.d, _batch_of_one(types[3]))
         new += [product, one]
         results.append(one.result)
 
@@ -139,7 +139,7 @@ def split_batch(op: frag.MmaBatchedOp) -> None:
     op.erase()
 
 
-def _alone(matrix: frag.TileType) -> frag.TileType:
+def _batch_of_one(matrix: frag.TileType) -> frag.TileType:
     """A batch of one matrix."""
     return frag.TileType((1, *matrix.shape), matrix.element_type)
 

@@ -150,7 +150,7 @@ class Relations:
         self._infer()
         self._look_for_gains()
         self._look_for_orders()
-        self._spread()
+        self._spread_from_class()
         placed: list[tuple[Demand, list[SSAValue]]] = []
         rest: list[SSAValue] = []
         for root, values in self._classes.members().items():
@@ -173,7 +173,7 @@ class Relations:
             demands = list(model.demands(self._threads))
         for tile, layout, role in demands:
             value = value_of(tile)
-            self._require(value, Demand(checked(op, value, layout), op, role))
+            self._require(value, Demand(require_layout(op, value, layout), op, role))
 
     def _require(self, value: SSAValue, demand: Demand) -> bool:
         """Records a layout; whether it is news."""
@@ -184,19 +184,19 @@ class Relations:
             return True
         # a layout that follows says nothing of fragments: Lanes hides them
         fragments = demand.role != CONSEQUENCE
-        if not same(other.layout, demand.layout, value, fragments):
+        if not is_same_placement(other.layout, demand.layout, value, fragments):
             self._open.add(root)
             self._others.setdefault(root, []).append(demand.layout)
         return False
 
     def _infer(self) -> None:
         """Follows the operations' relations; what none tells of gets rows in order."""
-        self._spread()
+        self._spread_from_class()
         for _ in rounds("what operations say of tiles"):
             for _ in rounds("what follows from tiles"):
                 if not any([self._follow(op, model) for op, model in self._following]):
                     break
-            self._spread()  # that has layouts to choose from
+            self._spread_from_class()  # that has layouts to choose from
             members = self._classes.members()
             rest = [root for root in members if root not in self._found and root not in self._open]
             if not rest:
@@ -233,7 +233,7 @@ class Relations:
                 continue
             if have.role == want.role == WRITTEN:
                 continue
-            if not same(have.layout, want.layout, op.source, False):
+            if not is_same_placement(have.layout, want.layout, op.source, False):
                 self._open.update(roots)
 
     def _gains(self, op: Operation, model: Layouts, value: SSAValue, demand: Demand) -> bool:
@@ -260,7 +260,7 @@ class Relations:
             self._room = Room(self._function, self._threads.target)
         return self._room.fits(value, op)
 
-    def _spread(self) -> None:
+    def _spread_from_class(self) -> None:
         """What hangs on an open class by an operation's relations, or is converted to or from it,
         is open too."""
         if not self._open:
@@ -298,17 +298,17 @@ class Relations:
                     with asking(op):
                         for demands in model.alternatives(value, layout, self._threads):
                             for demand in demands:
-                                found |= self._touched(value_of(demand.value))
+                                found |= self._touched_values(value_of(demand.value))
         return found
 
-    def _touched(self, value: SSAValue) -> set[SSAValue]:
+    def _touched_values(self, value: SSAValue) -> set[SSAValue]:
         """The class of a tile, and of those in the shared memory that it is loaded from; of memory
         those of all tiles that go through it.
         """
         if _is_tile(value):
             found = {self._classes.find(value)}
             if isinstance(value.owner, frag.LoadOp) and frag.is_shared(value.owner.memory.type):
-                found |= self._touched(value.owner.memory)
+                found |= self._touched_values(value.owner.memory)
             return found
         from fragir.passes.placing.memories import shared_matrix, tiles_at  # few programs need them
 
@@ -334,7 +334,7 @@ class Relations:
         with asking(op):
             follows = list(model.propagate(known))
         news = [
-            self._require(value, Demand(checked(op, value, layout), op, CONSEQUENCE))
+            self._require(value, Demand(require_layout(op, value, layout), op, CONSEQUENCE))
             for value, layout in follows
         ]
         return any(news)
@@ -403,7 +403,7 @@ def _size(value: SSAValue) -> int:
     return prod(frag.tile_of(value).shape)
 
 
-def checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
+def require_layout(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
     """A layout that an operation gave, if it is one that the tile can have."""
     tile = frag.held_tile(value.type)
     if tile is None:
@@ -418,7 +418,9 @@ def checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAtt
     return layout
 
 
-def same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragments: bool) -> bool:
+def is_same_placement(
+    first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragments: bool
+) -> bool:
     """Whether two layouts put every element of a tile in the same place, and fragment if asked."""
     if first == second:
         return True
@@ -444,7 +446,7 @@ class ForLayouts(Layouts):
     def same_layout(self) -> Iterator[tuple[Tile, ...]]:
         op, body = self.op, self.op.body.block
         starts = [OperandAt(op, index) for index in range(STARTS, len(op.operands))]
-        return zip(starts, body.args[1:], _yielded(body), op.results, strict=True)
+        return zip(starts, body.args[1:], _yielded_operands(body), op.results, strict=True)
 
 
 class IfLayouts(Layouts):
@@ -456,7 +458,7 @@ class IfLayouts(Layouts):
     def same_layout(self) -> Iterator[tuple[Tile, ...]]:
         for region in self.op.regions:
             if region.blocks:
-                yield from zip(self.op.results, _yielded(region.block), strict=True)
+                yield from zip(self.op.results, _yielded_operands(region.block), strict=True)
 
 
 class WhileLayouts(Layouts):
@@ -469,14 +471,14 @@ class WhileLayouts(Layouts):
         op, before, after = self.op, self.op.before_region.block, self.op.after_region.block
         starts = [OperandAt(op, index) for index in range(len(op.operands))]
         # where their numbers differ, the lowering says so
-        yield from zip(starts, before.args, _yielded(after), strict=False)
+        yield from zip(starts, before.args, _yielded_operands(after), strict=False)
         condition = before.last_op
         assert isinstance(condition, scf.ConditionOp)
         passed = [OperandAt(condition, 1 + index) for index in range(len(condition.args))]
         yield from zip(passed, after.args, op.results, strict=False)
 
 
-def _yielded(block: Block) -> list[OperandAt]:
+def _yielded_operands(block: Block) -> list[OperandAt]:
     last = block.last_op
     if not isinstance(last, scf.YieldOp):
         return []

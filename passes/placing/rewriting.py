@@ -19,7 +19,7 @@ from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import LocatedFailure, fail, trial
 from fragir.passes.placing.inference import Chosen, Inference
-from fragir.passes.placing.placement import named, placed_type, set_layout
+from fragir.passes.placing.placement import placed_type, set_layout, tile_text
 from fragir.passes.placing.relations import Demand, Plain
 from fragir.passes.placing.sites import MemorySite
 from fragir.passes.placing.tables import Move
@@ -45,19 +45,21 @@ def write(inference: Inference) -> None:
 
 def _lay(matrix: SharedMatrix, order: frag.LayoutAttr) -> None:
     """Lets the rows of memory lie in an order, in its type and in those of its views."""
-    from fragir.dialects.frag.memory_layout import rows_as_they_are, stored
+    from fragir.dialects.frag.memory_layout import rows_as_they_are, type_in_row_order
 
     if order == rows_as_they_are(matrix.rows):
         return
     assert isinstance(order, frag.ExplicitLayoutAttr)
     for value in matrix.values:
-        Rewriter.replace_value_with_new_type(value, stored(memref_type(value.type), order))
+        Rewriter.replace_value_with_new_type(
+            value, type_in_row_order(memref_type(value.type), order)
+        )
 
 
 def _insert(chosen: Chosen, move: Move) -> None:
     """Makes a value in another layout and hands it to the operands that want it."""
     layout, value = move.target.layout, move.value
-    if chosen.tables.made_again(move):
+    if chosen.tables.is_made_again(move):
         made = _again(value, layout)
     else:
         tile = frag.tile_of(value)
@@ -134,7 +136,9 @@ Attempt = Callable[[], PlacedTiles]
 _REFUSED = (PassFailedException, DiagnosticException, FragirError)
 
 
-def placed(operations: Sequence[Operation], attempt: Attempt) -> tuple[PlacedTiles, list[str]]:
+def place_with_staging(
+    operations: Sequence[Operation], attempt: Attempt
+) -> tuple[PlacedTiles, list[str]]:
     """What an attempt finds with as few staged operations as it takes, and remarks on those."""
     renaming = [op for op in operations if isinstance(op, RenamingOp) and not op.staged]
     if not renaming:
@@ -227,13 +231,13 @@ def check_free(op: frag.ConvertOp, target: str, inference: Inference | None) -> 
             op,
             f"frag.convert is asserted to be free, but takes {price.words} a thread: "
             f"{price.cost:g} half cycles a warp, from {source.layout} to {wanted.layout}"
-            f"{_kept(inference)}",
+            f"{_kept_text(inference)}",
         )
 
 
-def _kept(inference: Inference | None) -> str:
+def _kept_text(inference: Inference | None) -> str:
     """Memory that might lie otherwise for it, and why it does not."""
     asked = [] if inference is None else [a for c in inference.chosen for a in c.component.rows]
     kept = {site.matrix.root: site.matrix.fixed_by for site, *_ in asked if site.matrix.fixed_by}
-    told = (f"the rows of {named(root)} stay in order, as {why}" for root, why in kept.items())
+    told = (f"the rows of {tile_text(root)} stay in order, as {why}" for root, why in kept.items())
     return "".join(f"; {one}" for one in told)

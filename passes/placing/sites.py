@@ -18,7 +18,7 @@ from xdsl.traits import IsTerminator
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, Tile, value_of
 from fragir.passes.placing.placement import owner_of
-from fragir.passes.placing.relations import IN_ORDER, WRITTEN, Demand, asking, checked
+from fragir.passes.placing.relations import IN_ORDER, WRITTEN, Demand, asking, require_layout
 
 if TYPE_CHECKING:
     from fragir.passes.placing.memories import SharedMatrix
@@ -92,7 +92,7 @@ class SiteGraph:
             if tile.placement is not None:
                 demands.append((value, Demand(tile.placement, owner_of(value), WRITTEN)))
         for op in function.walk():
-            if not any(value in self._values for value in (*op.operands, *_made(op))):
+            if not any(value in self._values for value in (*op.operands, *_made_values(op))):
                 continue
             make = LAYOUTS.of(type(op))
             if make is None:
@@ -106,7 +106,7 @@ class SiteGraph:
                     self._unite([op.source, OperandAt(op, 0)])  # it takes what there is
                 said = list(model.demands(threads))
             for tile, layout, role in said:
-                demand = Demand(checked(op, value_of(tile), layout), op, role)
+                demand = Demand(require_layout(op, value_of(tile), layout), op, role)
                 for point in self._points(op, tile):
                     self._find(point)
                     demands.append((point, demand))
@@ -114,7 +114,7 @@ class SiteGraph:
                 talking.append((op, model))
             if type(model).alternatives is not Layouts.alternatives:
                 choosing.append((op, model))
-        self._sites = self._numbered()
+        self._sites = self._numbered_sites()
         for point, demand in demands:
             self.of(point).demands.append((point, demand))
         self.all = list(dict.fromkeys(self._sites.values()))
@@ -170,7 +170,7 @@ class SiteGraph:
             if operand.value in self._values and not isinstance(operand.value.type, frag.TileType):
                 self._unite([operand.value, operand])
 
-    def _numbered(self) -> dict[Point, Site]:
+    def _numbered_sites(self) -> dict[Point, Site]:
         sites: dict[Point, Site] = {}
         for point in list(self._parent):
             root = self._find(point)
@@ -237,7 +237,7 @@ def memory_site(number: int, matrix: SharedMatrix) -> MemorySite:
     return site
 
 
-def _made(op: Operation) -> Iterator[SSAValue]:
+def _made_values(op: Operation) -> Iterator[SSAValue]:
     """What an operation makes: results, and arguments of its regions."""
     yield from op.results
     for region in op.regions:

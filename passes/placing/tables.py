@@ -30,7 +30,7 @@ from fragir.passes.placing.candidates import Candidate, Rank, SiteComponent, Tog
 from fragir.passes.placing.memories import is_streamed
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
 from fragir.passes.placing.prices import Price, Prices, Trips, Work
-from fragir.passes.placing.relations import asking, same
+from fragir.passes.placing.relations import asking, is_same_placement
 from fragir.passes.placing.sites import Asked, Site, SiteEdge, SiteGraph
 
 UNIT = 64
@@ -43,7 +43,7 @@ ASSERTED = 1 << 100
 """What it costs to convert where the program asserts that nothing has to be done."""
 
 
-def weighted(cost: float, trips: Fraction | float, conversions: int = 0) -> int:
+def weighted_cost(cost: float, trips: Fraction | float, conversions: int = 0) -> int:
     """A cost that is paid so often, with conversions for the tie."""
     if cost == inf:
         return FORBIDDEN
@@ -121,14 +121,14 @@ class Tables:
         for chosen in product(*domains):
             of = dict(zip(sites, chosen, strict=True))
             layouts = {value: of[site].layout for value, site in places.items()}
-            if related and not _consistent(asked, layouts):
+            if related and not _is_consistent(asked, layouts):
                 entries.append(FORBIDDEN)
                 continue
             entry = 0
             if priced:
-                entry = weighted(self.work.cost(asked, layouts), trips)
+                entry = weighted_cost(self.work.cost(asked, layouts), trips)
             if isinstance(asked.op, frag.ConvertOp):
-                entry += self._written(asked.op, asked.tiles, of, trips)
+                entry += self._written_price(asked.op, asked.tiles, of, trips)
             entries.append(entry)
         self.problem.add([self.variables[site] for site in sites], entries)
 
@@ -141,7 +141,7 @@ class Tables:
         ]
         self.problem.add([self.variables[site] for site in together.sites], entries)
 
-    def _written(
+    def _written_price(
         self,
         op: frag.ConvertOp,
         tiles: Mapping[SSAValue, Site],
@@ -154,7 +154,7 @@ class Tables:
             source.places, target.places, frag.tile_of(op.result).element_type
         )
         asserted = ASSERTED if op.assert_free is not None and price.cost else 0
-        return weighted(price.cost, trips) + asserted
+        return weighted_cost(price.cost, trips) + asserted
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class Tables:
                     if price is None:
                         price = self.prices.price(have.places, want.places, element).cost
                         known[key] = price
-                    entries.append(weighted(min(price, made), trips, 1))
+                    entries.append(weighted_cost(min(price, made), trips, 1))
         return entries
 
     def _add(self, source: Site, target: Site, entries: list[int]) -> None:
@@ -275,7 +275,7 @@ class Tables:
         for have in self._domain(source):
             there = 0
             if have.layout != layout:
-                there = weighted(self.cost(value, have, wanted, making), making, 1)
+                there = weighted_cost(self.cost(value, have, wanted, making), making, 1)
             entries += [0, there]
         self.problem.add((own, copy), entries)
         for target in targets:
@@ -301,7 +301,7 @@ class Tables:
         """What it costs to make a value again in a layout; None where that is not to be had."""
         return self.work.again(value, want.layout)
 
-    def made_again(self, move: Move) -> bool:
+    def is_made_again(self, move: Move) -> bool:
         """Whether a value is made again instead of being converted."""
         repeated = self.again(move.value, move.target)
         return repeated is not None and (
@@ -318,7 +318,7 @@ class Tables:
         changed = False
         for move in moves:
             element = frag.tile_of(move.value).element_type
-            if not self.made_again(move):
+            if not self.is_made_again(move):
                 changed |= self.prices.settle(move.source.places, move.target.places, element)
         for op, have, want in self._conversions(chosen):
             changed |= self.prices.settle(
@@ -326,14 +326,14 @@ class Tables:
             )
         return changed
 
-    def impossible(self, value: SSAValue, have: Candidate, want: Candidate) -> bool:
+    def is_impossible(self, value: SSAValue, have: Candidate, want: Candidate) -> bool:
         """Whether there is no way from one layout to the other."""
         self.prices.settle(have.places, want.places, frag.tile_of(value).element_type)
         return self.cost(value, have, want, Fraction(1)) == inf
 
     # --- solutions --------------------------------------------------------------------------------
 
-    def chosen(self, solution: Solution) -> dict[Site, Candidate]:
+    def chosen_layouts(self, solution: Solution) -> dict[Site, Candidate]:
         """The layout of every site."""
         return {
             site: self._domain(site)[solution.choice[variable]]
@@ -360,7 +360,9 @@ class Tables:
                     found.append(Move(value, have, want, (edge,), trips, False))
         return found
 
-    def written(self, chosen: Mapping[Site, Candidate]) -> list[tuple[frag.ConvertOp, Price]]:
+    def written_conversions(
+        self, chosen: Mapping[Site, Candidate]
+    ) -> list[tuple[frag.ConvertOp, Price]]:
         """The conversions that stand in the program, with their prices."""
         return [
             (op, self.prices.price(have.places, want.places, frag.tile_of(op.result).element_type))
@@ -377,11 +379,14 @@ class Tables:
         ]
 
 
-def _consistent(asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> bool:
+def _is_consistent(asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> bool:
     """Whether an operation's relation agrees with a layout for each of its tiles."""
     with asking(asked.op):
         return all(
             value not in layouts
-            or (isinstance(layout, frag.LayoutAttr) and same(layouts[value], layout, value, False))
+            or (
+                isinstance(layout, frag.LayoutAttr)
+                and is_same_placement(layouts[value], layout, value, False)
+            )
             for value, layout in asked.model.propagate(layouts)
         )

@@ -180,16 +180,16 @@ class Slice:
     def values_of(self, op: Operation) -> list[SSAValue]:
         """The values that an operation of the slice takes and makes, in the slice."""
         if isinstance(op, scf.ForOp | scf.IfOp):
-            return [op.results[at] for at in self._kept(op, len(op.results))]
+            return [op.results[at] for at in self._kept_results(op, len(op.results))]
         return [*op.operands, *op.results]
 
     # --- a copy of it -------------------------------------------------------------------------
 
     def copy(self, ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:
         """Copies of those of some operations that belong to it; `values` maps old to new."""
-        return [self._copied(op, values) for op in ops if op in self.operations]
+        return [self._copy(op, values) for op in ops if op in self.operations]
 
-    def _copied(self, op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
+    def _copy(self, op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
         if isinstance(op, scf.ForOp):
             made: Operation = self._loop(op, values)
         elif isinstance(op, scf.IfOp):
@@ -202,11 +202,11 @@ class Slice:
         made.location = op.location
         return made
 
-    def _kept(self, op: Operation, count: int) -> list[int]:
+    def _kept_results(self, op: Operation, count: int) -> list[int]:
         return [at for at in range(count) if (op, at) in self._positions]
 
     def _loop(self, op: scf.ForOp, values: dict[SSAValue, SSAValue]) -> scf.ForOp:
-        kept = self._kept(op, len(op.iter_args))
+        kept = self._kept_results(op, len(op.iter_args))
         old = op.body.block
         starts = [_new(op.iter_args[at], values) for at in kept]
         body = self._block(old, [old.args[0], *(old.args[1 + at] for at in kept)], values)
@@ -220,7 +220,7 @@ class Slice:
         return made
 
     def _branch(self, op: scf.IfOp, values: dict[SSAValue, SSAValue]) -> scf.IfOp:
-        kept = self._kept(op, len(op.results))
+        kept = self._kept_results(op, len(op.results))
         regions: list[Region] = []
         for region in op.regions:
             if not region.blocks:
@@ -246,7 +246,7 @@ class Slice:
             new.name_hint = argument.name_hint
         for op in old.ops:
             if op in self.operations:
-                made.add_op(self._copied(op, values))
+                made.add_op(self._copy(op, values))
         return made
 
 
@@ -275,7 +275,7 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     if not filling:
         return False
     _check(function, filling)
-    for_all, within = _divided(function)
+    for_all, within = _divide_operations(function)
     feeding = Slice(filling, within)
     for op in feeding.operations:
         if any(frag.held_tile(value.type) for value in feeding.values_of(op)):
@@ -346,7 +346,7 @@ def _check(function: func.FuncOp, filling: Sequence[Operation]) -> None:
             parent = parent.parent_op()
 
 
-def _divided(function: func.FuncOp) -> tuple[list[Operation], list[Operation]]:
+def _divide_operations(function: func.FuncOp) -> tuple[list[Operation], list[Operation]]:
     """What all threads compute at the top of a function, and what belongs to roles."""
     for_all: list[Operation] = []
     within: list[Operation] = []

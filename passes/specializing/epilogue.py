@@ -27,8 +27,8 @@ from fragir.dialects.frag.tensor_copies import ADDED, APART, UNIT, contiguous
 from fragir.dialects.shorthands import constant_of, memref_type
 from fragir.errors import FragirError
 from fragir.passes.dead_memory import bytes_of_type
-from fragir.passes.pipelining.insertion import put
-from fragir.passes.remarks import ALIGNED, aligned
+from fragir.passes.pipelining.insertion import insert_before
+from fragir.passes.remarks import ALIGNED, align_buffer
 from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
@@ -70,7 +70,7 @@ def as_atomics(function: func.FuncOp, by_tma: str) -> None:
             continue
         tile, at = op.tile, InsertPoint.before(op)
         if op.transposed is not None:
-            tile = put(frag.TransposeOp(tile, (1, 0)), at, tile.name_hint)
+            tile = insert_before(frag.TransposeOp(tile, (1, 0)), at, tile.name_hint)
         masked = op.masked is not None
         made = frag.AtomicOp("add", tile, op.memory, op.all_indices(), masked=masked)
         made.location = op.location
@@ -189,7 +189,7 @@ def _goes_along(value: SSAValue, store: frag.StoreOp) -> bool:
     return frag.tile_of(value).placement is None and len(frag.tile_of(value).shape) == 2
 
 
-def cut(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
+def cut_into_pieces(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
     """Stores of so many groups of columns, in place of a store of a tile of two dimensions."""
     tile = frag.tile_of(store.tile)
     width = tile.shape[1] // count
@@ -200,7 +200,7 @@ def cut(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
         made = frag.StoreOp(
             piece.of(store.tile, 1),
             store.memory,
-            piece.moved(store.all_indices(), 1, transposed),
+            piece.moved_indices(store.all_indices(), 1, transposed),
             masked=store.masked is not None,
             transposed=transposed,
         )
@@ -222,7 +222,7 @@ class _Piece:
 
     def of(self, value: SSAValue, dim: int) -> SSAValue:
         """The piece of a tile along a dimension."""
-        type_ = self._narrow(value, dim)
+        type_ = self._narrow_type(value, dim)
         op = value.owner
         if not _goes_along(value, self._store):
             offsets = [self._first if d == dim else 0 for d in range(len(type_.shape))]
@@ -252,9 +252,9 @@ class _Piece:
             place = dim - 2 + len(sizes)
             spread = place < 0 or sizes[place] == 1
             if not spread:
-                indices = self.moved(indices, dim, False)
+                indices = self.moved_indices(indices, dim, False)
         else:
-            indices = self.moved(indices, dim, transposed)
+            indices = self.moved_indices(indices, dim, transposed)
         return frag.LoadOp(
             op.memory,
             indices,
@@ -265,16 +265,16 @@ class _Piece:
             broadcast=op.broadcast is not None,
         )
 
-    def _narrow(self, value: SSAValue, dim: int) -> frag.TileType:
+    def _narrow_type(self, value: SSAValue, dim: int) -> frag.TileType:
         type_ = frag.tile_of(value)
         shape = tuple(self._width if d == dim else size for d, size in enumerate(type_.shape))
         return frag.TileType(shape, type_.element_type)
 
     def _put(self, op: Operation, value: SSAValue) -> SSAValue:
         op.location = self._store.location
-        return put(op, self._at, value.name_hint)
+        return insert_before(op, self._at, value.name_hint)
 
-    def moved(self, indices: list[Index], dim: int, transposed: bool) -> list[Index]:
+    def moved_indices(self, indices: list[Index], dim: int, transposed: bool) -> list[Index]:
         """Indices of memory moved to the piece along a dimension of a tile of two."""
         if self._first == 0:
             return indices
@@ -285,8 +285,10 @@ class _Piece:
         else:
             known = self._indices.get(old)
             if known is None:
-                step = put(arith.ConstantOp(IntegerAttr(self._first, IndexType())), self._at)
-                known = put(arith.AddiOp(old, step), self._at, old.name_hint)
+                step = insert_before(
+                    arith.ConstantOp(IntegerAttr(self._first, IndexType())), self._at
+                )
+                known = insert_before(arith.AddiOp(old, step), self._at, old.name_hint)
                 self._indices[old] = known
             new = known
         return [new if number == place else index for number, index in enumerate(indices)]
@@ -313,7 +315,7 @@ class _Outgoing(NamedTuple):
         """The shared memory that it takes in so many pieces."""
         tile = frag.tile_of(self.store.tile)
         rows, cols = tile.shape
-        size = aligned(rows * cols // pieces * element_bits(tile.element_type) // 8)
+        size = align_buffer(rows * cols // pieces * element_bits(tile.element_type) // 8)
         return size * min(2, pieces) * (1 if self.old is None else 2)
 
 
@@ -327,7 +329,7 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     known = Multiples(function, copies)
     stores = [op for op in function.walk() if isinstance(op, frag.StoreOp)]
     found = [_Outgoing(op, _old(op)) for op in stores if _may_leave(op, known)]
-    room = (machine(target).shared - _taken(function)) // (max(1, len(found)) * roles)
+    room = (machine(target).shared - _taken_bytes(function)) // (max(1, len(found)) * roles)
     kind, size = (WARPGROUPS, 128) if WARPGROUPS in function.attributes else (WARPS, 32)
     rows, columns = warps_of(function, kind)
     for one in found:
@@ -363,14 +365,14 @@ def _cut_wide(store: frag.StoreOp, threads: int) -> None:
     most = MOST_LOADED // 2 if turned and loads else MOST_LOADED
     pieces, rest = divmod(tile.shape[0] * tile.shape[1], most * threads)
     if pieces > 1 and not rest and tile.shape[1] % pieces == 0:
-        cut(store, pieces)
+        cut_into_pieces(store, pieces)
 
 
 def _mark(way: _Outgoing, pieces: int) -> None:
     """Marks a store, cut to pieces, and fetches what it takes from the same place."""
     apart = _is_own_tile(way.store) or APART in way.store.attributes
     adds = ADDS in way.store.attributes
-    stores = cut(way.store, pieces) if pieces > 1 else [way.store]
+    stores = cut_into_pieces(way.store, pieces) if pieces > 1 else [way.store]
     ring = None
     for store in stores:
         store.attributes[BY_TMA] = UnitAttr()
@@ -388,22 +390,22 @@ def _mark(way: _Outgoing, pieces: int) -> None:
             if ring is None:
                 type_ = frag.RingType([_memory_of(store)])
                 before = InsertPoint.before(_outermost(store))
-                ring = put(frag.RingOp(min(2, pieces), type_), before, "olds")
+                ring = insert_before(frag.RingOp(min(2, pieces), type_), before, "olds")
             _fetch(load, store, ring)
 
 
 def _fetch(load: frag.LoadOp, store: frag.StoreOp, ring: SSAValue) -> None:
     """Makes a load one of a ring's slot, which is filled ahead of it."""
     at = InsertPoint.before(load)
-    slot = put(frag.AcquireOp(ring), at, "free")
-    part = put(frag.PartOp(slot, 0), at, load.memory.name_hint)
+    slot = insert_before(frag.AcquireOp(ring), at, "free")
+    part = insert_before(frag.PartOp(slot, 0), at, load.memory.name_hint)
     copy = frag.CopyOp(load.memory, load.all_indices(), part, [], tma=True)
     copy.attributes[APART] = UnitAttr()
     copy.location = load.location
     Rewriter.insert_op(copy, at)
     Rewriter.insert_op(frag.PublishOp(slot), at)
-    slot = put(frag.AwaitOp(ring), at, "slot")
-    part = put(frag.PartOp(slot, 0), at, load.memory.name_hint)
+    slot = insert_before(frag.AwaitOp(ring), at, "slot")
+    part = insert_before(frag.PartOp(slot, 0), at, load.memory.name_hint)
     made = frag.LoadOp(
         part, [0, 0], frag.tile_of(load.tile), transposed=load.transposed is not None
     )
@@ -426,7 +428,7 @@ def divert(function: func.FuncOp) -> None:
                 known, turn = memories.setdefault(type_, []), count.get(type_, 0)
                 count[type_] = turn + 1
                 if len(known) < 2:
-                    known.append(put(memref.AllocOp((), (), type_), at, "leaving"))
+                    known.append(insert_before(memref.AllocOp((), (), type_), at, "leaving"))
                 _divert(store, known[turn % 2])
 
 
@@ -495,15 +497,17 @@ def _memory_of(store: frag.StoreOp, pieces: int = 1) -> MemRefType[Attribute]:
 # --- for how much there is room ---------------------------------------------------------------
 
 
-def _taken(function: func.FuncOp) -> int:
+def _taken_bytes(function: func.FuncOp) -> int:
     """Shared memory that is no more to be had."""
     taken, products = ALIGNED, 0  # mbarriers, and what names and turns need
     for op in function.walk():
         if isinstance(op, memref.AllocOp):
-            taken += aligned(bytes_of_type(op.memref.type))
+            taken += align_buffer(bytes_of_type(op.memref.type))
         elif op.name == "frag.ring":
             assert isinstance(op, frag.RingOp)
-            taken += sum(aligned(op.count * bytes_of_type(part)) for part in op.ring.type.parts)
+            taken += sum(
+                align_buffer(op.count * bytes_of_type(part)) for part in op.ring.type.parts
+            )
         products += op.name in ("frag.mma", "frag.wgmma", "frag.reduce", "frag.scan")
     return taken if products <= 1 else taken + CONVERSIONS
 

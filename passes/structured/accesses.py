@@ -97,7 +97,7 @@ class PlaceAccesses:
         for turned in (False, True) if len(axes) == 2 else (False,):
             found = self._block(memory, places, axes[::-1] if turned else axes)
             if found is not None:
-                held, indices = self._collapsed(memory, places, found)
+                held, indices = self._collapse(memory, places, found)
                 load = frag.LoadOp(held, indices, tile, transposed=turned, masked=masked)
                 return TileValue(build.put(load, name), axes)
         rows = self._rows(memory, places, axes)
@@ -108,7 +108,7 @@ class PlaceAccesses:
             return TileValue(build.put(load, name), axes)
         where = self.inside(DEPTH) if DEPTH in axes else None
         indices = [self._index(place, axes) for place in places]
-        mask = where and build.wide(where, axes)
+        mask = where and build.widen(where, axes)
         load = frag.GatherOp(memory, indices, tile, masked=masked, mask=mask and mask.value)
         return TileValue(build.put(load, name), axes)
 
@@ -129,7 +129,7 @@ class PlaceAccesses:
     def _index(self, place: Place, axes: Axes) -> int | SSAValue:
         if isinstance(place, int):
             return place
-        return self._build.wide(place, axes).value if place.axes else place.value
+        return self._build.widen(place, axes).value if place.axes else place.value
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class PlaceAccesses:
         for turned in (False, True) if len(axes) == 2 else (False,):
             found = self._block(memory, places, axes[::-1] if turned else axes)
             if found is not None and not once:
-                held, indices = self._collapsed(memory, places, found)
+                held, indices = self._collapse(memory, places, found)
                 build.add(frag.StoreOp(tile.value, held, indices, transposed=turned, masked=masked))
                 return
         if not places:
@@ -158,7 +158,7 @@ class PlaceAccesses:
         """Which element is the first one along all of these axes."""
         build = self._build
         zero = build.scalar(0)
-        counts = [build.counted(axis, 0) for axis in axes]
+        counts = [build.counting_place(axis, 0) for axis in axes]
 
         def first(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
             found = [insert(arith.CmpiOp(number, zero, "eq")) for number in x]
@@ -204,7 +204,7 @@ class PlaceAccesses:
             return None
         return _Found(at, tuple(reversed(groups)), axes)
 
-    def _collapsed(
+    def _collapse(
         self, memory: SSAValue, places: Sequence[Place], found: _Found
     ) -> tuple[SSAValue, list[int | SSAValue]]:
         """Memory with a dimension an axis, and where the tile begins in it."""
@@ -250,13 +250,13 @@ class PlaceAccesses:
         build = self._build
         linear: Place = before[0]
         for dim, place in enumerate(before[1:], start=1):
-            linear = self._counted(linear, build.dim(memory, dim), place)
+            linear = self._joined_place(linear, build.dim(memory, dim), place)
         if not isinstance(linear, TileValue) or not linear.axes:
             return None
         held = self._with_groups(memory, [range(found.left), *found.groups])
         return held, [linear.value, self.axes[axes[1]].first]
 
-    def _counted(self, outer: Place, size: Size, inner: Place) -> Place:
+    def _joined_place(self, outer: Place, size: Size, inner: Place) -> Place:
         """outer * size + inner."""
         by: Place = size if isinstance(size, int) else TileValue(size)
         dims = [AffineDimExpr(at) for at in range(3)]

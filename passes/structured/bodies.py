@@ -186,9 +186,9 @@ class BodyWriter:
         if wanted in self._known:
             return self._known[wanted]
         if wanted.type == INDEX:
-            found = self._mapped(wanted, order, name, as_i32=True)
+            found = self._map(wanted, order, name, as_i32=True)
         else:
-            found = self._mapped(wanted, order, name)
+            found = self._map(wanted, order, name)
         self._known[wanted] = found
         return found
 
@@ -218,7 +218,7 @@ class BodyWriter:
             return self._loops[owner.dim.value.data]
         return self.value(index, order)
 
-    def _mapped(
+    def _map(
         self, wanted: SSAValue, order: Axes, name: str | None, as_i32: bool = False
     ) -> TileValue:
         work = self._slice(wanted, order)
@@ -245,7 +245,7 @@ class BodyWriter:
             made = repeat(body, here, insert)
             result = here.get(wanted, wanted)
             if self._accumulator is not None:
-                result = _contracted(made, result, here.get(self._accumulator))
+                result = _contract(made, result, here.get(self._accumulator))
             return insert(arith.IndexCastOp(result, I32)) if as_i32 and axes else result
 
         if not axes:
@@ -254,7 +254,7 @@ class BodyWriter:
         return self._build.map(list(tiles.values()), axes, element, body, name or wanted.name_hint)
 
 
-def _contracted(
+def _contract(
     made: Sequence[Operation], result: SSAValue, accumulator: SSAValue | None
 ) -> SSAValue:
     """A sum of the accumulator and a product as one instruction, rounded once."""

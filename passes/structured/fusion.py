@@ -36,10 +36,10 @@ from fragir.passes.structured.products import (
     is_local,
     is_reduction,
     name_of,
+    place_text,
     recognise,
     replace_sizes,
     retype,
-    shown,
     whole_of,
 )
 
@@ -220,8 +220,8 @@ class Fusion:
             if place != self.whole and not held.uniform:
                 fail(
                     op,
-                    f"{op.name} reads {name_of(memory)} at {shown(place)}; a result is known only "
-                    "to the thread that computes it, so index it as the output is indexed",
+                    f"{op.name} reads {name_of(memory)} at {place_text(place)}; a result is known "
+                    "only to the thread that computes it, so index it as the output is indexed",
                 )
             return held.value
         if is_local(memory):
@@ -268,7 +268,7 @@ class Fusion:
             if memory is target and place != self.whole:
                 fail(
                     contents.writer,
-                    f"{name_of(target)} is the result and also read at {shown(place)}, where "
+                    f"{name_of(target)} is the result and also read at {place_text(place)}, where "
                     "another block may have overwritten it; write the result elsewhere",
                 )
         return target

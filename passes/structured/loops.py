@@ -34,8 +34,12 @@ class CommonLoops:
         self._work = work
         self._parents: dict[tuple[int, int], tuple[int, int]] = {}
         self._join()
-        widest = max(range(len(work)), key=lambda at: (_loops(work[at]), not _reduced(work[at])))
-        reduced = {self._root((at, loop)) for at, op in enumerate(work) for loop in _reduced(op)}
+        widest = max(
+            range(len(work)), key=lambda at: (_loops(work[at]), not _reduced_loops(work[at]))
+        )
+        reduced = {
+            self._root((at, loop)) for at, op in enumerate(work) for loop in _reduced_loops(op)
+        }
         order = [self._root((widest, loop)) for loop in _in_order(work[widest])]
         order.sort(key=lambda node: node in reduced)
         self._numbers = {node: number for number, node in enumerate(order)}
@@ -88,7 +92,7 @@ class CommonLoops:
                     f"{op.name} has other loops than {self._work[-1].name}, which ends the kernel: "
                     "one writes elements that the other has at other places",
                 )
-            gone = {found[loop] for loop in _reduced(op)}
+            gone = {found[loop] for loop in _reduced_loops(op)}
             if gone and gone != set(self.reduced):
                 raise NoKernelError(op, f"{op.name} reduces other loops than those before it")
             for value, map_ in zip(op.operands, maps_of(op), strict=True):
@@ -135,7 +139,7 @@ def _loops(op: Structured) -> int:
     return maps_of(op)[0].num_dims
 
 
-def _reduced(op: Structured) -> list[int]:
+def _reduced_loops(op: Structured) -> list[int]:
     """The loops that an output does not have."""
     kept = {e.position for e in maps_of(op)[-1].results if isinstance(e, AffineDimExpr)}
     return [loop for loop in range(_loops(op)) if loop not in kept]
@@ -152,16 +156,16 @@ def _in_order(op: Structured) -> list[int]:
 MOST = 1 << 31
 
 
-def written(op: Structured, number: int) -> list[int]:
+def require_output_loops(op: Structured, number: int) -> list[int]:
     """The loops along which an output lies, one a dimension, by the output's number."""
     map_ = maps_of(op)[len(op.inputs) + number]
     dims = dims_of(map_)
     if dims is None or len(set(dims)) < len(dims):
-        raise NoKernelError(op, f"{op.name} writes at {_shown(map_)}, where elements may meet")
+        raise NoKernelError(op, f"{op.name} writes at {_map_text(map_)}, where elements may meet")
     return dims
 
 
-def _shown(map_: AffineMap) -> str:
+def _map_text(map_: AffineMap) -> str:
     return f"({', '.join(map(str, map_.results))})"
 
 

@@ -25,7 +25,7 @@ from xdsl.rewriter import Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.linalg.generic_text import maps_of
-from fragir.dialects.memory_types import kept_dims, mixed
+from fragir.dialects.memory_types import kept_dims, mixed_numbers
 from fragir.dialects.shorthands import constant_of, is_memref, memref_type
 from fragir.ptx.machines import GRID
 
@@ -82,15 +82,15 @@ def size_of(memory: SSAValue, dim: int, insert: Insert) -> SSAValue | int:
         return size_of(op.source, dim, insert)
     if isinstance(op, memref.AllocOp):
         shape = memref_type(memory.type).get_shape()
-        return _known(op.dynamic_sizes[sum(n < 0 for n in shape[:dim])])
+        return _known_size(op.dynamic_sizes[sum(n < 0 for n in shape[:dim])])
     if isinstance(op, memref.SubviewOp):
-        sizes = mixed(op.static_sizes, op.sizes)
+        sizes = mixed_numbers(op.static_sizes, op.sizes)
         kept = kept_dims(sizes, memref_type(memory.type).get_shape(), op.name)
-        return _known(sizes[kept[dim]])
+        return _known_size(sizes[kept[dim]])
     if isinstance(op, memref.ReinterpretCastOp):
-        return _known(mixed(op.static_sizes, op.sizes)[dim])
+        return _known_size(mixed_numbers(op.static_sizes, op.sizes)[dim])
     if isinstance(op, memref.ExpandShapeOp):
-        return _known(mixed(op.static_output_shape, op.output_shape)[dim])
+        return _known_size(mixed_numbers(op.static_output_shape, op.output_shape)[dim])
     if isinstance(op, memref.CollapseShapeOp):
         group = [entry.value.data for entry in op.reassociation.data[dim]]
         known = [size_of(op.src, at, insert) for at in group]
@@ -123,7 +123,7 @@ def is_named(size: SSAValue | int) -> bool:
     )
 
 
-def _known(size: SSAValue | int) -> SSAValue | int:
+def _known_size(size: SSAValue | int) -> SSAValue | int:
     if isinstance(size, int):
         return size
     number = constant_of(size)
@@ -149,12 +149,12 @@ def name_sizes(function: func.FuncOp) -> None:
         return node
 
     for op in function.body.block.ops:
-        for one, other in _alike(op):
+        for one, other in _equal_dimensions(op):
             parents[root(other)] = root(one)
     _name(function, root)
 
 
-def _alike(op: Operation) -> Iterator[tuple[Dimension, Dimension]]:
+def _equal_dimensions(op: Operation) -> Iterator[tuple[Dimension, Dimension]]:
     """Dimensions that an operation says to be of one size."""
     if isinstance(op, LinalgStructuredOperation):
         first: dict[int, Dimension] = {}
@@ -174,12 +174,12 @@ def _alike(op: Operation) -> Iterator[tuple[Dimension, Dimension]]:
         for dim in range(len(op.source.type.get_shape())):
             yield (op.source, dim), (op.dest, dim)
     elif isinstance(op, memref.CollapseShapeOp):
-        yield from _regrouped(op.src, op.result, op.reassociation)
+        yield from _regrouped_dimensions(op.src, op.result, op.reassociation)
     elif isinstance(op, memref.ExpandShapeOp):
-        yield from _regrouped(op.result, op.src, op.reassociation)
+        yield from _regrouped_dimensions(op.result, op.src, op.reassociation)
 
 
-def _regrouped(
+def _regrouped_dimensions(
     wide: SSAValue, narrow: SSAValue, groups: ArrayAttr[ArrayAttr[IntegerAttr]]
 ) -> Iterator[tuple[Dimension, Dimension]]:
     """A dimension of several is the only one among them that has more than one element."""
@@ -315,13 +315,18 @@ def _outward(view: SSAValue, digits: list[Digits]) -> list[Digits]:
     if isinstance(op, memref.CastOp):
         return digits
     if isinstance(op, memref.ExpandShapeOp):
-        return [_joined(digits, group) for group in _groups(op.reassociation)]
+        return [_join_digits(digits, group) for group in _groups(op.reassociation)]
     if isinstance(op, memref.CollapseShapeOp):
         groups = zip(digits, _groups(op.reassociation), strict=True)
-        return [one for own, group in groups for one in _apart(own, [source[d] for d in group])]
+        return [
+            one for own, group in groups for one in _split_digits(own, [source[d] for d in group])
+        ]
     if isinstance(op, memref.SubviewOp):
-        offsets, steps = mixed(op.static_offsets, op.offsets), mixed(op.static_strides, op.strides)
-        sizes = mixed(op.static_sizes, op.sizes)
+        offsets, steps = (
+            mixed_numbers(op.static_offsets, op.offsets),
+            mixed_numbers(op.static_strides, op.strides),
+        )
+        sizes = mixed_numbers(op.static_sizes, op.sizes)
         kept = kept_dims(sizes, memref_type(view.type).get_shape(), op.name)
         found: list[Digits] = []
         for dim, (first, step) in enumerate(zip(offsets, steps, strict=True)):
@@ -345,10 +350,12 @@ def _inward(view: SSAValue, digits: list[Digits]) -> list[Digits]:
     if isinstance(op, memref.CastOp):
         return digits
     if isinstance(op, memref.CollapseShapeOp):
-        return [_joined(digits, group) for group in _groups(op.reassociation)]
+        return [_join_digits(digits, group) for group in _groups(op.reassociation)]
     if isinstance(op, memref.ExpandShapeOp):
         groups = zip(digits, _groups(op.reassociation), strict=True)
-        return [one for own, group in groups for one in _apart(own, [shape[d] for d in group])]
+        return [
+            one for own, group in groups for one in _split_digits(own, [shape[d] for d in group])
+        ]
     raise NoPlaceError
 
 
@@ -356,11 +363,11 @@ def _groups(attribute: ArrayAttr[ArrayAttr[IntegerAttr]]) -> list[list[int]]:
     return [[entry.value.data for entry in group] for group in attribute]
 
 
-def _joined(digits: Sequence[Digits], group: Sequence[int]) -> Digits:
+def _join_digits(digits: Sequence[Digits], group: Sequence[int]) -> Digits:
     return [digit for dim in group for digit in digits[dim] if digit[1] != 1]
 
 
-def _apart(digits: Digits, sizes: Sequence[int]) -> list[Digits]:
+def _split_digits(digits: Digits, sizes: Sequence[int]) -> list[Digits]:
     """The digits of dimensions of these sizes, the outermost first."""
     left, found = [digit for digit in digits if digit[1] != 1], list[Digits]()
     wide = next((at for at, size in enumerate(sizes) if size != 1), 0)
@@ -371,12 +378,12 @@ def _apart(digits: Digits, sizes: Sequence[int]) -> list[Digits]:
         while size > prod(n for _, n in own) and left and left[-1][1] > 0:
             own.insert(0, left.pop())
         if at != wide and prod(n for _, n in own) != size:
-            return _divided(digits, sizes)
+            return _divide_digits(digits, sizes)
         found.append(own or [(AffineExpr.constant(0), 1)])
     return found[::-1]
 
 
-def _divided(digits: Digits, sizes: Sequence[int]) -> list[Digits]:
+def _divide_digits(digits: Digits, sizes: Sequence[int]) -> list[Digits]:
     if any(size < 0 for size in sizes[1:]):
         raise NoPlaceError
     place, found = _linear(digits), list[Digits]()

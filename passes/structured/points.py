@@ -24,7 +24,7 @@ from fragir.passes.structured.bodies import (
     check_body,
     memories_in,
 )
-from fragir.passes.structured.loops import LoopExtents, TileLoops, tile_loops, written
+from fragir.passes.structured.loops import LoopExtents, TileLoops, require_output_loops, tile_loops
 from fragir.passes.structured.memory import (
     VIEWS,
     NoPlaceError,
@@ -181,8 +181,8 @@ class PointKernel:
         self._check()
         self._origins = OperandOrigins(self._work)
         root = self._work[-1]
-        loops, count = written(root, 0), len(root.outputs)
-        if any(set(written(root, number)) != set(loops) for number in range(1, count)):
+        loops, count = require_output_loops(root, 0), len(root.outputs)
+        if any(set(require_output_loops(root, number)) != set(loops) for number in range(1, count)):
             raise NoKernelError(root, f"{root.name} has outputs along different loops")
         program = Block()
         self.build = build = ValueBuilder(program, root)
@@ -209,7 +209,7 @@ class PointKernel:
             if own or axis == COLUMNS
         }
         build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way)))
-        exact = {axis: _divides(build.sizes[axis], total) for axis, total in totals.items()}
+        exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
         self._sums = SumWriter(self)
         tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
@@ -293,7 +293,7 @@ class PointKernel:
                 if not (is_memref(value.type) and op.body.block.args[number].uses):
                     continue
                 origin = self._origins.of(op, value)
-                if origin is None or not _leads_to_sums(origin.op, self._origins):
+                if origin is None or not _has_sums_below(origin.op, self._origins):
                     continue
                 at = [_position(e) for e in maps_of(op)[number].results]
                 if value is origin.written:
@@ -310,7 +310,9 @@ class PointKernel:
                 if not dims:
                     return None
                 output = origin.op.outputs.index(origin.written)
-                return self._inputs_along(origin.op, written(origin.op, output)[dims[0]])
+                return self._inputs_along(
+                    origin.op, require_output_loops(origin.op, output)[dims[0]]
+                )
         maps = maps_of(op)
         return frozenset(
             number for number in range(len(op.inputs)) if loop in maps[number].used_dims()
@@ -330,7 +332,7 @@ class PointKernel:
                 continue
             at -= 1
             if own:
-                linear = self.build.counted(axis, first[at])
+                linear = self.build.counting_place(axis, first[at])
                 found = self.split(linear, [sizes[loop] for loop in own])
                 places.update(zip(own, found, strict=True))
                 self.accesses.axes[axis] = AxisPlaces(
@@ -356,7 +358,7 @@ class PointKernel:
         if key in self._made:
             return self._made[key]
         if is_reduction(op):
-            return self._reduced(op, loops)
+            return self._reduce(op, loops)
         plain = [0 if loop is None else loop for loop in loops]
         body = self.body(op, plain, order)
         end = op.body.block.last_op
@@ -369,7 +371,7 @@ class PointKernel:
             self._write(op, number, tile, loops, order)
         return found
 
-    def _reduced(self, op: Structured, loops: Sequence[Place | None]) -> list[TileValue]:
+    def _reduce(self, op: Structured, loops: Sequence[Place | None]) -> list[TileValue]:
         """What an operation reduces to, ahead of the loops that read it."""
         extents = LoopExtents(op)
         kept = {x: at for x, at in enumerate(loops) if at is not None and extents.static(x) != 1}
@@ -451,7 +453,7 @@ class PointKernel:
             self._check_again(op, set(), origin.op)
         output = origin.op.outputs.index(origin.written)
         along: list[Place | None] = [None] * maps_of(origin.op)[0].num_dims
-        for loop, place in zip(written(origin.op, output), places, strict=True):
+        for loop, place in zip(require_output_loops(origin.op, output), places, strict=True):
             along[loop] = place
         self._sure = sure and self._sure
         try:
@@ -512,7 +514,7 @@ class PointKernel:
         last = self._origins.last[memory] is op
         if not last or not self._is_seen(memory) or (op, number) in self._stored:
             return
-        places = [loops[loop] for loop in written(op, number)]
+        places = [loops[loop] for loop in require_output_loops(op, number)]
         shape = memref_type(memory.type).get_shape()
         along = {
             place for place, size in zip(places, shape, strict=True) if (place, size) != (0, 1)
@@ -533,7 +535,7 @@ class PointKernel:
         if meeting:  # several threads may hold an element
             self.build.add(frag.BarrierOp())
         self._written.add(root)
-        self.accesses.write(self.build.wide(tile, order), memory, at, once=bool(meeting))
+        self.accesses.write(self.build.widen(tile, order), memory, at, once=bool(meeting))
 
     def _clean(self) -> None:
         for op in reversed(list(self._block.ops)):
@@ -548,14 +550,14 @@ def _position(expression: AffineExpr) -> int | None:
     return expression.position if isinstance(expression, AffineDimExpr) else None
 
 
-def _leads_to_sums(op: Structured, origins: OperandOrigins) -> bool:
+def _has_sums_below(op: Structured, origins: OperandOrigins) -> bool:
     """Whether an operation reduces, or one that it reads from."""
     if is_reduction(op):
         return True
     arguments = zip(op.operands, op.body.block.args, strict=True)
     held = [value for value, x in arguments if is_memref(value.type) and x.uses]
     found = [origins.of(op, value) for value in (*held, *memories_in(op.body.block))]
-    return any(origin is not None and _leads_to_sums(origin.op, origins) for origin in found)
+    return any(origin is not None and _has_sums_below(origin.op, origins) for origin in found)
 
 
 def _is_costly(op: Structured, origins: OperandOrigins) -> bool:
@@ -569,5 +571,5 @@ def _is_costly(op: Structured, origins: OperandOrigins) -> bool:
     return any(x and not is_reduction(x.op) and _is_costly(x.op, origins) for x in found)
 
 
-def _divides(tile: int, total: Size) -> bool:
+def _is_divisor(tile: int, total: Size) -> bool:
     return isinstance(total, int) and total % tile == 0

@@ -30,7 +30,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.linalg import generic_text
-from fragir.dialects.linalg.generic_text import dims_of, maps_of, mixed
+from fragir.dialects.linalg.generic_text import dims_of, maps_of, mixed_types_hint
 from fragir.dialects.shorthands import constant_of, is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
@@ -241,7 +241,7 @@ def _check_named(op: ops.MatmulOp) -> None:
     """linalg.matmul multiplies equal types only: its hidden body has no casts."""
     types = [argument.type for argument in op.body.block.args]
     if len(set(types)) > 1:
-        fail(op, mixed(op))
+        fail(op, mixed_types_hint(op))
 
 
 # --- maps -----------------------------------------------------------------------------------------
@@ -315,9 +315,9 @@ class Body:
         factors = self._factors(self.block, accumulator)
         inputs = [self._input(factor) for factor in factors]
         if set(inputs) != {x, y}:
-            self._refuse()
+            self._fail()
 
-    def _refuse(self) -> None:
+    def _fail(self) -> None:
         x, y, _ = (argument.type for argument in self.block.args)
         fail(
             self.op,
@@ -337,7 +337,7 @@ class Body:
                         product.owner, arith.MulfOp | arith.MuliOp
                     ):
                         return product.owner.lhs, product.owner.rhs
-        self._refuse()
+        self._fail()
         raise AssertionError
 
     def _input(self, factor: SSAValue) -> SSAValue:
@@ -479,7 +479,7 @@ def check_broadcast(op: Operation, memory: SSAValue, place: ElementIndex, rank: 
     ):
         fail(
             op,
-            f"{op.name} reads {name_of(memory)} at {shown(place)}; what follows a product is "
+            f"{op.name} reads {name_of(memory)} at {place_text(place)}; what follows a product is "
             "read at (row, column), (column) or (row), or at 0 where the size is 1",
         )
 
@@ -495,6 +495,6 @@ def check_buffer(op: Operation, value: SSAValue) -> None:
         fail(op, f"{op.name} works on {type_}; linalg is compiled for global memory only")
 
 
-def shown(place: ElementIndex) -> str:
+def place_text(place: ElementIndex) -> str:
     """A place as messages print it."""
     return f"({', '.join(map(str, place))})"

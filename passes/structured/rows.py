@@ -139,7 +139,7 @@ def check_views(work: Sequence[LinalgStructuredOperation]) -> None:
                 )
 
 
-def combined(
+def require_combining(
     op: LinalgStructuredOperation, work: Sequence[LinalgStructuredOperation]
 ) -> RowCombining:
     """How a reduction among others combines; NoKernelError where no kernel does so."""
@@ -213,7 +213,7 @@ class GenericKernel:
             loops = CommonLoops(self._work)
             external = [x for x in loops.of_operand if not isinstance(x.owner, memref.AllocOp)]
             self._combining = {
-                op: combined(op, self._work) for op in self._work if is_reduction(op)
+                op: require_combining(op, self._work) for op in self._work if is_reduction(op)
             }
             axes = self._axes(loops, external)
             self._own = {memory: self._axes_of(memory, loops, axes) for memory in external}
@@ -276,7 +276,7 @@ class GenericKernel:
         assert end is not None
         self._builder = Builder(InsertPoint.before(end))
         self._builder.operation_insertion_handler = [self._place]
-        self._memory = {memory: self._collapsed(memory) for memory in external}
+        self._memory = {memory: self._collapse(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
         if WARPS not in self._function.attributes:
             self._function.attributes[WARPS] = DenseArrayBase.from_list(i64, [DEFAULT_WARPS, 1])
@@ -311,7 +311,7 @@ class GenericKernel:
             op.results[0].name_hint = name
         return op.results[0]
 
-    def _collapsed(self, memory: SSAValue) -> SSAValue:
+    def _collapse(self, memory: SSAValue) -> SSAValue:
         """Memory with one dimension for each axis that it has."""
         type_, own = memref_type(memory.type), self._loops.of_operand[memory]
         groups: list[list[int]] = []
@@ -369,22 +369,22 @@ class GenericKernel:
         end = op.body.block.last_op
         assert end is not None
         if combining is not None:
-            results = [self._reduced(op, combining, elements)]
+            results = [self._reduce(op, combining, elements)]
         else:
-            results = [self._mapped(op, elements, value, whole) for value in end.operands]
+            results = [self._map(op, elements, value, whole) for value in end.operands]
         for output, result in zip(op.outputs, results, strict=True):
             self._values[output] = result
             if output in seen:
                 self._store(result, output)
 
-    def _reduced(
+    def _reduce(
         self,
         op: LinalgStructuredOperation,
         combining: RowCombining,
         elements: dict[SSAValue, SSAValue],
     ) -> SSAValue:
         """One number a row: the output's old one, combined with all of the row."""
-        x = self._mapped(op, elements, combining.x, True, but=combining.op)
+        x = self._map(op, elements, combining.x, True, but=combining.op)
         element, (rows, columns) = combining.x.type, self._shape
         nothing = neutral(combining.kind, element)
         assert nothing is not None
@@ -461,11 +461,11 @@ class GenericKernel:
             return self._put(load, name)
         zero = self._put(arith.ConstantOp(IntegerAttr(0, INDEX)))
         where = [*indices, zero] if by_row else [*indices[:-1], zero, indices[-1]]
-        wide = self._expanded(held, len(own) if by_row else len(own) - 1)
+        wide = self._expand(held, len(own) if by_row else len(own) - 1)
         load = frag.LoadOp(wide, where, tile, masked=self._masked, broadcast=True)
         return self._put(load, name)
 
-    def _expanded(self, memory: SSAValue, at: int) -> SSAValue:
+    def _expand(self, memory: SSAValue, at: int) -> SSAValue:
         """Memory with one dimension more, of one element."""
         type_ = memref_type(memory.type)
         shape = list(type_.get_shape())
@@ -489,7 +489,7 @@ class GenericKernel:
         )
         return self._put(made, memory.name_hint)
 
-    def _mapped(
+    def _map(
         self,
         op: LinalgStructuredOperation,
         elements: dict[SSAValue, SSAValue],

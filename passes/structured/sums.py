@@ -77,7 +77,7 @@ def way_of(op: Structured | None, reads: Mapping[int, Reads], target: str) -> Su
     if op is None:
         return SumWay.NONE
     if is_product(reads):
-        return SumWay.TENSOR_CORES if multiplied(op, target) is not None else SumWay.SERIAL
+        return SumWay.TENSOR_CORES if multiplied_elements(op, target) is not None else SumWay.SERIAL
     return SumWay.DEEP if can_be_deep(op) and _lies_along(op) else SumWay.SERIAL
 
 
@@ -101,7 +101,7 @@ def _lies_along(op: Structured) -> bool:
     )
 
 
-def multiplied(op: Structured, target: str) -> tuple[Attribute, Attribute] | None:
+def multiplied_elements(op: Structured, target: str) -> tuple[Attribute, Attribute] | None:
     """The element types of a sum of products that tensor cores know; else None."""
     if len(op.inputs) != 2 or len(op.outputs) != 1:
         return None
@@ -233,7 +233,7 @@ class SumWriter:
             return self._serial(op, loops, order)
         if way is SumWay.DEEP:
             return [self._deep(op, loops, order)]
-        return [self._multiplied(op, loops, order)]
+        return [self._multiply(op, loops, order)]
 
     # --- ways ---------------------------------------------------------------------------------
 
@@ -248,8 +248,8 @@ class SumWriter:
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             known: dict[SSAValue, TileValue] = dict(zip(arguments, held, strict=True))
             alone = arguments[0] if len(arguments) == 1 else None
-            body = self._kernel.body(op, _filled(loops, op, places), order, known, alone)
-            return [self._build.wide(body.value(value, order), order) for value in end.operands]
+            body = self._kernel.body(op, _places_along(loops, op, places), order, known, alone)
+            return [self._build.widen(body.value(value, order), order) for value in end.operands]
 
         return self._nest(self._sizes(op, reduced_loops(op)), starts, turn)
 
@@ -266,21 +266,21 @@ class SumWriter:
 
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             known: dict[SSAValue, TileValue] = {old: held[0]}
-            body = self._kernel.body(op, _filled(loops, op, places), inner, known, old)
-            made = build.wide(body.value(end.operands[0], inner), inner)
-            return [self._chosen(made, held[0], inner)]
+            body = self._kernel.body(op, _places_along(loops, op, places), inner, known, old)
+            made = build.widen(body.value(end.operands[0], inner), inner)
+            return [self._choose(made, held[0], inner)]
 
-        (held,) = self._reduced(op, SumWay.DEEP, [build.wide(nothing, inner)], turn)
+        (held,) = self._reduce(op, SumWay.DEEP, [build.widen(nothing, inner)], turn)
         reduced = frag.ReduceOp(combining.kind, len(order), held.value)
         name = op.outputs[0].name_hint
         found = TileValue(build.put(reduced, name), order)
-        before = self._kernel.operand(op, len(op.inputs), _filled(loops, op, []), order)
+        before = self._kernel.operand(op, len(op.inputs), _places_along(loops, op, []), order)
         owner = before.value.owner
         if isinstance(owner, arith.ConstantOp) and owner.value == start:
             return found
-        return self._combined(combining, found, before, order)
+        return self._combine(combining, found, before, order)
 
-    def _multiplied(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
+    def _multiply(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
         """Products of tiles."""
         build = self._build
         first = 0 if self._lies_along(op, 0, loops, ROWS) else 1
@@ -289,25 +289,25 @@ class SumWriter:
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             factors: list[SSAValue] = []
             for number, axes in ways:
-                tile = self._kernel.operand(op, number, _filled(loops, op, places), axes)
-                tile = build.wide(tile, axes)
+                tile = self._kernel.operand(op, number, _places_along(loops, op, places), axes)
+                tile = build.widen(tile, axes)
                 if self._kernel.is_computed(op, number):
                     zero = neutral("add", op.body.block.args[number].type)
                     assert zero is not None
                     nothing = TileValue(build.put(_constant(zero)))
-                    tile = self._chosen(tile, nothing, axes)
+                    tile = self._choose(tile, nothing, axes)
                 factors.append(tile.value)
             return [TileValue(build.put(frag.MmaOp(factors[0], factors[1], held[0].value)), order)]
 
         start = self._start(op, len(op.inputs), loops, order)
-        return self._reduced(op, SumWay.TENSOR_CORES, [start], turn)[0]
+        return self._reduce(op, SumWay.TENSOR_CORES, [start], turn)[0]
 
     # --- parts --------------------------------------------------------------------------------
 
     def _start(self, op: Structured, number: int, loops: Loops, order: Axes) -> TileValue:
         """What an output holds at first, as a whole tile."""
-        tile = self._kernel.operand(op, number, _filled(loops, op, []), order)
-        return self._build.wide(tile, order)
+        tile = self._kernel.operand(op, number, _places_along(loops, op, []), order)
+        return self._build.widen(tile, order)
 
     def _sizes(self, op: Structured, loops: Sequence[int]) -> list[Size]:
         extents = LoopExtents(op)
@@ -319,7 +319,7 @@ class SumWriter:
         places = [loops[loop] for loop in own]
         return any(isinstance(place, TileValue) and axis in place.axes for place in places)
 
-    def _chosen(self, made: TileValue, other: TileValue, axes: Axes) -> TileValue:
+    def _choose(self, made: TileValue, other: TileValue, axes: Axes) -> TileValue:
         """A tile; where it is behind the end of what is reduced, another one."""
         inside = self._kernel.accesses.inside(DEPTH)
         if inside is None:
@@ -331,7 +331,7 @@ class SumWriter:
         element = tile_of(made.value).element_type
         return self._build.map([inside, made, other], axes, element, chosen)
 
-    def _combined(
+    def _combine(
         self, combining: RowCombining, found: TileValue, before: TileValue, order: Axes
     ) -> TileValue:
         """What was reduced, and what the output held before."""
@@ -348,7 +348,7 @@ class SumWriter:
 
     # --- loops --------------------------------------------------------------------------------
 
-    def _reduced(
+    def _reduce(
         self, op: Structured, way: SumWay, starts: Sequence[TileValue], turn: Turn
     ) -> list[TileValue]:
         """Loops over all that an operation reduces."""
@@ -367,7 +367,7 @@ class SumWriter:
         def turns(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             def along(first: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
                 start = first[0] if isinstance(first[0], int) else first[0].value
-                linear = build.counted(DEPTH, start)
+                linear = build.counting_place(DEPTH, start)
                 own = self._kernel.split(linear, inner)
                 accesses.axes[DEPTH] = AxisPlaces(start, tuple(own), linear, total)
                 return turn([*places, *own], held)
@@ -424,7 +424,7 @@ def _place(size: Size) -> Place:
     return size if isinstance(size, int) else TileValue(size)
 
 
-def _filled(loops: Loops, op: Structured, places: Sequence[Place]) -> list[Place]:
+def _places_along(loops: Loops, op: Structured, places: Sequence[Place]) -> list[Place]:
     """Places along all loops, those that are reduced at some places, or at 0."""
     found = [0 if place is None else place for place in loops]
     for loop, place in zip(reduced_loops(op), places, strict=False):

@@ -41,7 +41,7 @@ def value_of(insert: Insert, number: Number, is_index: bool) -> SSAValue:
     return number
 
 
-def computed(
+def compute(
     insert: Insert, expression: AffineExpr, loops: Mapping[int, Number], is_index: bool
 ) -> Number:
     """An expression of dimensions, whose numbers are given; what is known is folded."""
@@ -50,11 +50,11 @@ def computed(
     if isinstance(expression, AffineConstantExpr):
         return expression.value
     assert isinstance(expression, AffineBinaryOpExpr)
-    x = computed(insert, expression.lhs, loops, is_index)
-    y = computed(insert, expression.rhs, loops, is_index)
+    x = compute(insert, expression.lhs, loops, is_index)
+    y = compute(insert, expression.rhs, loops, is_index)
     kind = expression.kind
     if isinstance(x, int) and isinstance(y, int):
-        return _folded(kind, x, y)
+        return _fold(kind, x, y)
     if (kind is Kind.Add and y == 0) or (kind is not Kind.Add and kind is not Kind.Mod and y == 1):
         return x
     if (kind is Kind.Add and x == 0) or (kind is Kind.Mul and x == 1):
@@ -68,7 +68,7 @@ def computed(
     return insert(arith.SubiOp(left, times))
 
 
-def _folded(kind: Kind, x: int, y: int) -> int:
+def _fold(kind: Kind, x: int, y: int) -> int:
     ways = {
         Kind.Add: lambda: x + y,
         Kind.Mul: lambda: x * y,
@@ -179,7 +179,7 @@ class ValueBuilder:
         """A tile along axes."""
         return frag.TileType(tuple(self.sizes[axis] for axis in axes), element)
 
-    def wide(self, tile: TileValue, axes: Axes) -> TileValue:
+    def widen(self, tile: TileValue, axes: Axes) -> TileValue:
         """The same along more axes, among which its own stand in their order."""
         if tile.axes == axes:
             return tile
@@ -193,7 +193,7 @@ class ValueBuilder:
                 value = self.put(frag.BroadcastOp(value, at, self.sizes[axis]), value.name_hint)
         return TileValue(value, axes)
 
-    def counted(self, axis: int, first: Size) -> Place:
+    def counting_place(self, axis: int, first: Size) -> Place:
         """The places of a tile along an axis, of which the first one is given."""
         iota = self.put(frag.IotaOp(0, self.type_of((axis,), I32)))
         tile = TileValue(iota, (axis,))
@@ -211,7 +211,7 @@ class ValueBuilder:
         name: str | None = None,
     ) -> TileValue:
         """A function of the elements of tiles, which are made as wide as `axes`."""
-        wide = [self.wide(tile, axes).value for tile in tiles]
+        wide = [self.widen(tile, axes).value for tile in tiles]
         block = Block(arg_types=[tile_of(tile).element_type for tile in wide])
         for tile, argument in zip(wide, block.args, strict=True):
             argument.name_hint = tile.name_hint
@@ -248,7 +248,7 @@ def place_of(
     if not tiles:
         for at, place in used.items():
             numbers[at] = place if isinstance(place, int) else place.value
-        found = computed(build.put, expression, numbers, is_index=True)
+        found = compute(build.put, expression, numbers, is_index=True)
         return found if isinstance(found, int) else TileValue(found)
     for at, place in used.items():
         if at not in tiles:
@@ -257,7 +257,7 @@ def place_of(
 
     def body(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:
         every = {**numbers, **dict(zip(tiles, elements, strict=True))}
-        return value_of(insert, computed(insert, expression, every, is_index=False), False)
+        return value_of(insert, compute(insert, expression, every, is_index=False), False)
 
     return build.map(list(tiles.values()), axes, I32, body)
 

@@ -37,7 +37,7 @@ def write(function: func.FuncOp, target: str) -> WrittenKernel | KernelProblem:
     """
     product = matrix_product(function)
     if product is not None:
-        copy = copied(function)
+        copy = copy_function(function)
         problem = fuse(copy)
         if problem is None:
             return WrittenKernel(copy, True)
@@ -98,7 +98,7 @@ def work_of(function: func.FuncOp) -> list[LinalgStructuredOperation]:
     return [op for op in function.body.block.ops if isinstance(op, LinalgStructuredOperation)]
 
 
-def copied(function: func.FuncOp) -> func.FuncOp:
+def copy_function(function: func.FuncOp) -> func.FuncOp:
     """A copy, in a module of its own, as passes want it."""
     copy = function.clone()
     ModuleOp([copy])

@@ -17,10 +17,10 @@ from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
 from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems
 from fragir.passes.tiling.parts import cheapest_in_parts
-from fragir.passes.tiling.schedule import schedule_for, suits
+from fragir.passes.tiling.schedule import is_suitable, schedule_for
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
 from fragir.scheduling.cost import estimate
-from fragir.scheduling.explanation import ScheduleExplanation, described, explained
+from fragir.scheduling.explanation import ScheduleExplanation, described, explain_choice
 
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
@@ -72,7 +72,7 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
             found = choose(problem, found, space=SPECIALISED._replace(parts=space.parts))
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
-    if not suits(product, best):
+    if not is_suitable(product, best):
         best = usual  # rather than one of which the model knows too little
     return ScheduleChoice(best, usual, given)
 
@@ -89,11 +89,11 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 continue
             choice = choice_for(product, target)
             *_, problem = sample_problems(product, target)
-            unknown = _assumed(product, problem)
+            unknown = _assumed_sizes(product, problem)
             remarks = _of_parts(product, choice, problem)
             if unknown:
                 remarks = _of_rows(product, choice)
-            yield explained(
+            yield explain_choice(
                 f"{product.name} in {function.sym_name.data}",
                 problem,
                 configuration_of(choice.schedule),
@@ -102,11 +102,11 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 assumed=unknown,
                 spaces=_spaces(product, choice),
                 remarks=remarks,
-                sampled=_sampled(product) if unknown else None,
+                sampled=_sample_text(product) if unknown else None,
             )
 
 
-def _assumed(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
+def _assumed_sizes(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
     """The sizes that only a launch knows, with what they are taken for."""
     m, n, k = product.sizes()
     found = [("m", m, problem.m), ("n", n, problem.n), ("k", k, problem.k)]
@@ -148,7 +148,7 @@ def _of_rows(product: frag.MatmulOp, choice: ScheduleChoice) -> list[str]:
     ]
 
 
-def _sampled(product: frag.MatmulOp) -> str:
+def _sample_text(product: frag.MatmulOp) -> str:
     """The sizes for which a schedule was taken that a launch brings others for."""
     sizes = sorted(ROWS if product.ends is not None else SAMPLE)
     names = [name for name, size in zip("mnk", product.sizes(), strict=True) if size is None]

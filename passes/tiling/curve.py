@@ -194,7 +194,7 @@ def _part(at: Indices, part: CurvePart) -> Sequence[SSAValue]:
     long = at.below(at.mul(part.width, 3), at.mul(part.length, 2))
 
     def cut(at: Indices) -> CurvePart:
-        middle = _even(at, half, part.length)
+        middle = _even_half(at, half, part.length)
         before = at.mul(middle, part.width)
         behind = at.sub(part.number, before)
         rest = part._replace(
@@ -206,7 +206,7 @@ def _part(at: Indices, part: CurvePart) -> Sequence[SSAValue]:
         return _choose(at, first, part._replace(length=middle), rest)
 
     def turn(at: Indices) -> CurvePart:
-        middle = _even(at, half_width, part.width)
+        middle = _even_half(at, half_width, part.width)
         corner = at.mul(middle, half)
         side = at.add(corner, at.mul(part.length, at.sub(part.width, middle)))
         other = at.sub(1, part.by_columns)
@@ -234,7 +234,7 @@ def _part(at: Indices, part: CurvePart) -> Sequence[SSAValue]:
     return _either(at, long, cut, turn)
 
 
-def _even(at: Indices, half: Number, whole: Number) -> Number:
+def _even_half(at: Indices, half: Number, whole: Number) -> Number:
     """A half, or one more where it is odd and the whole is more than 2."""
     odd = at.rem(half, 2)
     return at.add(half, at.select(at.below(2, whole), odd, 0))

@@ -88,7 +88,7 @@ class Gemm(TileWriter):
                 self.group, end = part
                 self.group.name_hint, end.name_hint = "group", "end"
                 self.c = self.insert(frag.HeadOp(product.c, end), "own")
-            accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
+            accumulator = frag.TileType(self.in_order_of_c((tm, tn)), product.accumulator())
             zero = self.insert(zero_constant(accumulator.element_type))
             start = self.insert(frag.FillOp(zero, accumulator), "acc")
             bounds = (0, k) if along is None else part[:2]
@@ -175,7 +175,7 @@ class Gemm(TileWriter):
         last = [k, along] if is_a == turned_in_memory else [along, k]
         several = memref_type(memory.type).get_shape()[:-2]
         indices = [*self.leading([each == 1 for each in several]), *last]
-        masked = self.masked(size, extent) or self.masked(2, depth)
+        masked = self.is_masked(size, extent) or self.is_masked(2, depth)
         load = frag.LoadOp(memory, indices, tile, transposed=transposed, masked=masked)
         return self.insert(load, "a_tile" if is_a else "b_tile")
 
@@ -193,7 +193,7 @@ class Gemm(TileWriter):
         product = self.product
         c_type = product.memories()[2]
         tile = frag.TileType(shape[::-1] if turned else shape, c_type.element_type)
-        masked = self.c_masked()
+        masked = self.is_c_masked()
         at = [*self.matrix, row, column]
         if product.epilogue is None:
             result = total
@@ -211,11 +211,11 @@ class Gemm(TileWriter):
             block.erase_arg(block.args[1])
         for extra in product.extra:
             value = self._broadcast(extra, row, column, shape)
-            inputs.append(self._transposed(value) if turned else value)
+            inputs.append(self._transpose(value) if turned else value)
         result = self.insert(frag.MapOp(inputs, region, tile), "result")
         self.builder.insert(frag.StoreOp(result, self.c, at, masked=masked, transposed=turned))
 
-    def _transposed(self, value: SSAValue) -> SSAValue:
+    def _transpose(self, value: SSAValue) -> SSAValue:
         """A tile as the accumulators are turned."""
         return self.insert(frag.TransposeOp(value, (1, 0)))
 
@@ -230,7 +230,7 @@ class Gemm(TileWriter):
             for size, start in zip(sizes, starts[len(starts) - len(sizes) :], strict=True)
         ]
         masked = any(
-            size != 1 and self.masked(dim, tile)
+            size != 1 and self.is_masked(dim, tile)
             for size, dim, tile in zip(reversed(sizes), (1, 0), (tn, tm), strict=False)
         )
         tile = frag.TileType(shape, type_.element_type)
@@ -244,7 +244,7 @@ class Gemm(TileWriter):
         self.names = self._names()
         kind = "frag.warpgroups" if self.schedule.wgmma else "frag.warps"
         function.attributes[kind] = DenseArrayBase.from_list(
-            i64, list(self.turned(self.schedule.warps))
+            i64, list(self.in_order_of_c(self.schedule.warps))
         )
         if not self.schedule.wgmma and not self.schedule.roles:
             # all registers that a thread can have: ptxas would rather spill than hold fewer blocks
@@ -280,23 +280,23 @@ class Gemm(TileWriter):
         arguments: list[SSAValue] = list(self.function.body.block.args)
         for value, dims in sides:
             if value in arguments:
-                given = self._given(arguments.index(value))
+                given = self._given_names(arguments.index(value))
                 extents = memref_type(value.type).get_shape()
                 for dim, name, extent in zip(dims, given, extents, strict=False):
                     if extent == DYNAMIC_INDEX and names[dim] == usual[dim]:
                         names[dim] = name
         for value, dims in sides:
-            if value in arguments and not self._given(arguments.index(value)):
+            if value in arguments and not self._given_names(arguments.index(value)):
                 self._give(arguments.index(value), [names[dim] for dim in dims])
         for each in product.scalings():
             value, dimensions = each.scale, each.dimensions()
-            if dimensions and value in arguments and not self._given(arguments.index(value)):
+            if dimensions and value in arguments and not self._given_names(arguments.index(value)):
                 known = dict(zip(usual, names, strict=True))
                 called = [known.get(name, name) if name else "one" for name in dimensions]
                 self._give(arguments.index(value), called)
         return names[0], names[1], names[2]
 
-    def _given(self, index: int) -> tuple[str, ...]:
+    def _given_names(self, index: int) -> tuple[str, ...]:
         attributes = self.function.arg_attrs
         if attributes is None:
             return ()

@@ -18,7 +18,7 @@ from fragir.dialects.shorthands import memref_type
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import configuration_of, problem_of
 from fragir.passes.tiling.role_schedule import unmapped_rows, with_roles
-from fragir.passes.tiling.schedule import suits
+from fragir.passes.tiling.schedule import is_suitable
 from fragir.scheduling.candidates import SPECIALISED, GemmProblem
 from fragir.scheduling.choice import choose_for_several
 
@@ -64,7 +64,7 @@ def cheapest(product: frag.MatmulOp, usual: Schedule, staged: bool) -> Schedule:
         return usual
     best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
-    return best if suits(product, best) else usual
+    return best if is_suitable(product, best) else usual
 
 
 def known_rows(product: frag.MatmulOp, usual: Schedule) -> KnownRows | None:

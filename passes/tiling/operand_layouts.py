@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.memory_layout import row_order, stored
+from fragir.dialects.frag.memory_layout import row_order, type_in_row_order
 from fragir.dialects.frag.product_layouts import choose, wgmma_n
 from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
@@ -36,7 +36,7 @@ def in_pairs(dimension: str) -> Layout:
     return Layout((Axis(dimension, (Mode(8, (2,)), Mode(2, (1,)))),), (dimension,))
 
 
-def across(is_a: bool, transposed: bool) -> bool:
+def is_across(is_a: bool, transposed: bool) -> bool:
     """Whether memory runs along M or N, not along K."""
     return is_a == transposed
 
@@ -50,7 +50,7 @@ def loaded_as(
     # two of a row are registers side by side of A, but of two instructions' B
     pairs = (8, 32) if is_a else (8,)
     paired = extent % (PAIRED * parts) == 0 and ptx.bits(tile.element_type) in pairs
-    if not paired or not across(is_a, transposed):
+    if not paired or not is_across(is_a, transposed):
         return tile
     dimension = "m" if is_a else "n"
     orders = ((dimension, in_pairs(dimension)),)
@@ -144,7 +144,7 @@ class TransposedCopy:
         fragment = frag.MmaFragment(name, "a", (warps, 1), (("m", order),))
         self._tile = frag.TileType(tile, element, frag.MmaLayoutAttr(fragment))
         plain = MemRefType(element, tile, memory_space=space)
-        self.alloc = memref.AllocOp([], [], stored(plain, row_order(order, rows)))
+        self.alloc = memref.AllocOp([], [], type_in_row_order(plain, row_order(order, rows)))
         self.memory: SSAValue = self.alloc.memref
         self.memory.name_hint = "k_major"
 

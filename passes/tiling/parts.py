@@ -17,7 +17,7 @@ from fragir.errors import FragirError
 from fragir.passes.tiling.curve import Indices, Number
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
-from fragir.passes.tiling.schedule import suits
+from fragir.passes.tiling.schedule import is_suitable
 from fragir.scheduling.candidates import (
     FRAG_TILE,
     Configuration,
@@ -49,7 +49,7 @@ def with_parts(product: frag.MatmulOp, choice: ScheduleChoice, target: str) -> S
             stages=found.stages,
             parts=(found.parts, found.even),
         )
-        if suits(product, cut):
+        if is_suitable(product, cut):
             return cut
     return schedule
 

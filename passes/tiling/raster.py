@@ -193,7 +193,7 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     Rewriter.erase_op(loop)
 
 
-def _folded(number: Number) -> Number:
+def _fold(number: Number) -> Number:
     known = number if isinstance(number, int) else constant_of(number)
     return number if known is None else known
 
@@ -204,7 +204,7 @@ class Tiles:
     def __init__(self, at: Indices, loop: frag.ForTilesOp):
         self.at = at
         rows, columns = loop.tile_shape[-2:]
-        extents = [_folded(extent) for extent in loop.all_extents()[-2:]]
+        extents = [_fold(extent) for extent in loop.all_extents()[-2:]]
         # a band is as many rows of tiles as a cluster has blocks
         self.bands = at.ceil(extents[-2], rows * loop.blocks, "rows")
         self.columns = at.ceil(extents[-1], columns, "cols")
@@ -219,12 +219,12 @@ class Tiles:
             column = at.div(number, self.bands)
             return at.sub(number, at.mul(column, self.bands)), column
         if raster.order == "grouped":
-            return self._grouped(number, raster.group)
+            return self._in_groups(number, raster.group)
         from fragir.passes.tiling.curve import place_on_curve  # few programs need it
 
         return place_on_curve(at, number, self.bands, self.columns)
 
-    def _grouped(self, number: Number, group: int) -> tuple[Number, Number]:
+    def _in_groups(self, number: Number, group: int) -> tuple[Number, Number]:
         """`group` bands at a time, column by column; the last group has what is left."""
         at = self.at
         tiles = at.mul(self.columns, group)
@@ -246,7 +246,7 @@ class BatchMatrices:
         self.at = at
         sizes, extents = loop.tile_shape[:-2], loop.all_extents()[:-2]
         self._counts = [
-            at.ceil(_folded(extent), size) for extent, size in zip(extents, sizes, strict=True)
+            at.ceil(_fold(extent), size) for extent, size in zip(extents, sizes, strict=True)
         ]
 
     @property
@@ -306,7 +306,7 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
     bands = frag.Extent(rows.size, rows.divisor * cluster)
     whole = () if cluster == 1 else (frag.Extent(cluster),)
     if loop.ends is not None:
-        count = _named(function, loop.ends, 0)
+        count = _size_of(function, loop.ends, 0)
         if count is None:
             return None
         outer = [frag.Extent(count)]  # each group has a tile more than its rows fill, perhaps
@@ -336,10 +336,10 @@ def _size(function: func.FuncOp, extent: int | SSAValue) -> int | str | None:
     if op.name == "arith.constant":
         return constant_of(extent)
     dim = constant_of(op.operands[1])
-    return None if dim is None else _named(function, op.operands[0], dim)
+    return None if dim is None else _size_of(function, op.operands[0], dim)
 
 
-def _named(function: func.FuncOp, memory: SSAValue, dim: int) -> int | str | None:
+def _size_of(function: func.FuncOp, memory: SSAValue, dim: int) -> int | str | None:
     """A size of memory, a number or its name; None of what is no argument."""
     if not isinstance(memory, BlockArgument) or memory not in function.body.block.args:
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Which products the tensor memory accelerator can fetch the operands of.
 
 
-def unmapped(product: frag.MatmulOp, target: str) -> str | None:
+def unmapped_reason(product: frag.MatmulOp, target: str) -> str | None:
     """Why A or B is not copied by TMA, as far as sizes are known; None where it may be."""
     from fragir.passes.lowering.tensor_copies import LOAD
 
@@ -40,10 +40,10 @@ def unmapped_rows(product: frag.MatmulOp) -> str | None:
             along = contiguous(memory)
             check_strides(memref_type(memory.type), along)
         except FragirError as error:
-            return _told(name, error.message)
+            return _reason_text(name, error.message)
         m = memref_type(memory.type).get_num_dims() - (2 if product.a_transposed is None else 1)
         if product.ends is not None and memory is product.a and along == m:
-            return _told(
+            return _reason_text(
                 name,
                 "a group begins at any of its rows, which lie side by side, and a box of a tensor "
                 "map begins at multiples of 16 bytes; A with K contiguous has boxes",
@@ -51,7 +51,7 @@ def unmapped_rows(product: frag.MatmulOp) -> str | None:
     return None
 
 
-def _told(name: str, why: str) -> str:
+def _reason_text(name: str, why: str) -> str:
     return (
         f"{name} is not copied by TMA, so that all threads copy and multiply, without roles: {why}"
     )

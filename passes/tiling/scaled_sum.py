@@ -94,12 +94,14 @@ class ScaledSum:
 
     def first(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
         """Loads, of what the first turn's partial sum is multiplied by, what is loaded early."""
-        return [self._loaded(each, self._start(each, row, column), k, True) for each in self._early]
+        return [
+            self._load_scales(each, self._start(each, row, column), k, True) for each in self._early
+        ]
 
     def take(self, loaded: Sequence[SSAValue]) -> None:
         """Takes what was loaded for a turn."""
         pairs = zip(self._early, loaded, strict=True)
-        self._of_turn = self._factors([self._spread(each, value) for each, value in pairs])
+        self._of_turn = self._factors([self._scales_by_line(each, value) for each, value in pairs])
 
     def load(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
         """Loads what the next turn's partial sum is multiplied by, and what is left of this one's;
@@ -113,8 +115,8 @@ class ScaledSum:
         if self._now:
             scales: Scales = list(self._of_turn.items())
             for each in self._now:
-                loaded = self._loaded(each, self._start(each, row, column), k)
-                scales.append(self._spread(each, loaded))
+                loaded = self._load_scales(each, self._start(each, row, column), k)
+                scales.append(self._scales_by_line(each, loaded))
             self._of_turn = self._factors(scales)
         return ahead
 
@@ -125,11 +127,11 @@ class ScaledSum:
             first, *factors, old = values
             if not factors:
                 return [arith.AddfOp(first, old)]
-            ops = _multiplied(factors)
+            ops = _multiply(factors)
             factor = ops[-1].results[0] if ops else factors[0]
             return [*ops, math.FmaOp(first, factor, old)]
 
-        return self._combined(partial, self._of_turn, [total], combine, "acc")
+        return self._combine(partial, self._of_turn, [total], combine, "acc")
 
     def scale(self, total: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
         """The whole sum times the scales that do not change along K."""
@@ -138,7 +140,7 @@ class ScaledSum:
 
         def combine(values: Sequence[SSAValue]) -> Sequence[Operation]:
             first, *factors = values
-            ops = _multiplied(factors)
+            ops = _multiply(factors)
             factor = ops[-1].results[0] if ops else factors[0]
             return [*ops, arith.MulfOp(first, factor)]
 
@@ -147,9 +149,9 @@ class ScaledSum:
             if each.outer is None:
                 scales.append((None, self._number(each)))
             else:
-                loaded = self._loaded(each, self._start(each, row, column), None)
-                scales.append(self._spread(each, loaded))
-        return self._combined(total, self._factors(scales), [], combine, "scaled")
+                loaded = self._load_scales(each, self._start(each, row, column), None)
+                scales.append(self._scales_by_line(each, loaded))
+        return self._combine(total, self._factors(scales), [], combine, "scaled")
 
     # --- scales -------------------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class ScaledSum:
         along_columns = (each.name == "B") != self._writer.schedule.turned
         return along_columns and self._extent(each) // (each.outer or 1) > _FEW
 
-    def _loaded(
+    def _load_scales(
         self, each: Scaling, start: SSAValue, k: SSAValue | None, early: bool = False
     ) -> SSAValue:
         """The scales of a tile's rows or columns, as many as there are."""
@@ -192,12 +194,12 @@ class ScaledSum:
             places = [group, first] if each.k_first else [first, group]
             shape = (count,) if each.k_first or count == 1 else (count, 1)
         # what is loaded early may lie beyond the last of K
-        masked = early or self._writer.masked(0 if each.name == "A" else 1, extent)
+        masked = early or self._writer.is_masked(0 if each.name == "A" else 1, extent)
         at = [*self._leading(each), *places]
         load = frag.LoadOp(each.scale, at, frag.TileType(shape, F32), masked=masked)
         return self._writer.insert(load, each.scale.name_hint)
 
-    def _spread(self, each: Scaling, loaded: SSAValue) -> tuple[int | None, SSAValue]:
+    def _scales_by_line(self, each: Scaling, loaded: SSAValue) -> tuple[int | None, SSAValue]:
         """A tile's scales, one for each of its rows or columns, and which dimension of the sums
         these are; one number and None where all have the same.
         """
@@ -208,12 +210,12 @@ class ScaledSum:
             return None, loaded
         value = loaded
         if frag.tile_of(value).shape != (count,):
-            value = self._reshaped(value, count)
+            value = self._reshape(value, count)
         if outer > 1:
-            value = self._repeated(value, outer)
+            value = self._repeat(value, outer)
         return (0 if (each.name == "A") != self._writer.schedule.turned else 1), value
 
-    def _reshaped(self, value: SSAValue, size: int) -> SSAValue:
+    def _reshape(self, value: SSAValue, size: int) -> SSAValue:
         tile = frag.TileType((size,), F32)
         return self._writer.insert(frag.ReshapeOp(value, tile), value.name_hint)
 
@@ -249,20 +251,20 @@ class ScaledSum:
             number = second
             return self._map([first], lambda x: [arith.MulfOp(x[0], number)], first.name_hint)
         (size,) = frag.tile_of(first).shape
-        pair = [first, self._repeated(second, size)]
-        return self._map(pair, _multiplied, first.name_hint)
+        pair = [first, self._repeat(second, size)]
+        return self._map(pair, _multiply, first.name_hint)
 
-    def _repeated(self, value: SSAValue, times: int) -> SSAValue:
+    def _repeat(self, value: SSAValue, times: int) -> SSAValue:
         """Each element of a tile of one dimension so many times in a row."""
         if times == 1:
             return value
         (size,) = frag.tile_of(value).shape
         wide = self._writer.insert(frag.BroadcastOp(value, 1, times), value.name_hint)
-        return self._reshaped(wide, size * times)
+        return self._reshape(wide, size * times)
 
     # --- elementwise --------------------------------------------------------------------------
 
-    def _combined(
+    def _combine(
         self,
         sums: SSAValue,
         factors: Factors,
@@ -275,7 +277,7 @@ class ScaledSum:
         tiles, number = [sums], factors.get(None)
         vectors = [(axis, factor) for axis, factor in factors.items() if axis is not None]
         if number is not None and isinstance(number.type, frag.TileType):
-            vectors, number = [(0, self._repeated(number, shape[0]))], None
+            vectors, number = [(0, self._repeat(number, shape[0]))], None
         for axis, factor in vectors:
             wide = frag.BroadcastOp(factor, 1 - axis, shape[1 - axis])
             tiles.append(self._writer.insert(wide, factor.name_hint))
@@ -295,6 +297,6 @@ class ScaledSum:
         return self._writer.insert(frag.MapOp(tiles, Region(block), result), name)
 
 
-def _multiplied(values: Sequence[SSAValue]) -> list[Operation]:
+def _multiply(values: Sequence[SSAValue]) -> list[Operation]:
     """The product of two values; nothing for one."""
     return [arith.MulfOp(values[0], values[1])] if len(values) > 1 else []

@@ -14,7 +14,7 @@ from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.shorthands import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.model import BITS
-from fragir.isa.products import DENSE, emulated, has_wgmma, shapes, wgmma_k
+from fragir.isa.products import DENSE, has_wgmma, is_emulated, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
 from fragir.passes.tiling.gemm_schedule import Schedule
@@ -36,7 +36,7 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
         )
     if not has_wgmma(element, target):
         return _schedule(product, element, target)
-    crossed = _crossed(product)
+    crossed = _crossed_operands(product)
     if not any(crossed):
         return _schedule(product, element, target, wgmma=True)
     for turned in (True, False) if all(crossed) else (crossed[1],):
@@ -63,14 +63,14 @@ def _schedule(
     a = product.memories()[0]
     roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
     if roles:
-        from fragir.passes.tiling.role_schedule import unmapped  # few products have roles
+        from fragir.passes.tiling.role_schedule import unmapped_reason  # few products have roles
 
-        remark = unmapped(product, target)
+        remark = unmapped_reason(product, target)
         roles = remark is None
     if remark is None:
         consumers = product.consumers.value.data if product.consumers is not None else 1
         cluster = product.cluster.value.data if product.cluster is not None else 1
-    converted = not wgmma and emulated(element, target)  # operands need room beside the sums
+    converted = not wgmma and is_emulated(element, target)  # operands need room beside the sums
     m, n, k = product.sizes()
     tile, promote, crowded = _attribute(product.tile, 3, "tile"), product.promotion(), False
     if tile is None:
@@ -81,13 +81,13 @@ def _schedule(
             from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
 
             depth = promote * _bits(a) // 8
-            crowded = turned if wgmma else roles or depth > 128 or _crowded(product)
+            crowded = turned if wgmma else roles or depth > 128 or _is_crowded(product)
             lines = machine(target).shared // (2 * depth)
             tile = promoted_tile(tile, promote, k, lines, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
             grouped_parts = promote is not None and product.ends is not None
             tile[1] = max(32, tile[1] // (4 if grouped_parts else 2))
-        elif roles and not wgmma and product.in_parts and _crowded(product):
+        elif roles and not wgmma and product.in_parts and _is_crowded(product):
             tile[1] = min(64, tile[1])  # by half of the warps, which may have more registers each
     sums = element_bits(product.accumulator())
     if promote is not None:  # partial and whole ones
@@ -120,7 +120,7 @@ def _schedule(
     return schedule
 
 
-def _crowded(product: frag.MatmulOp) -> bool:
+def _is_crowded(product: frag.MatmulOp) -> bool:
     """Whether mma.sync's warps hold scales of many columns, and something else: the addresses and
     masks by which rows of a group leave from registers, or numbers of tiles and parts; or those of
     even shares, which are many, and others of a batch or of fragments of wider elements."""
@@ -134,7 +134,7 @@ def _crowded(product: frag.MatmulOp) -> bool:
     )
 
 
-def _crossed(product: frag.MatmulOp) -> tuple[bool, bool]:
+def _crossed_operands(product: frag.MatmulOp) -> tuple[bool, bool]:
     """Whether wgmma cannot read A, and B, as memory holds them: other than of 16 bits they must be
     K-major. One of them can be read into registers."""
     if element_bits(product.memories()[0].element_type) == 16:
@@ -188,12 +188,12 @@ def _default_warps(tile: list[int], element: str, sum_bits: int, wgmma: bool) ->
         return [max(1, m // 64) if m < 256 else 2, max(1, -(-n // 256))]
     first = [2 if m >= 32 else 1, 2 if n >= 32 else 1]
     fewer = ([first[0], 1], [1, first[1]], [1, 1])
-    warps = next((pair for pair in (first, *fewer) if _divides(element, tile, pair)), first)
+    warps = next((pair for pair in (first, *fewer) if _is_divisible(element, tile, pair)), first)
     while m * n * sum_bits // (32 * 32 * warps[0] * warps[1]) > _SUMS:
         more = [[2 * warps[0], warps[1]], [warps[0], 2 * warps[1]]]
         if n * warps[0] > m * warps[1]:  # the longer side first
             more.reverse()
-        fitting = [pair for pair in more if _divides(element, tile, pair)]
+        fitting = [pair for pair in more if _is_divisible(element, tile, pair)]
         if not fitting or warps[0] * warps[1] >= _WARPS:
             break
         warps = fitting[0]
@@ -213,7 +213,7 @@ def _overfull(tile: tuple[int, int, int], tiles: int, sum_bits: int) -> str | No
     )
 
 
-def _divides(element: str, tile: list[int], warps: list[int]) -> bool:
+def _is_divisible(element: str, tile: list[int], warps: list[int]) -> bool:
     """Whether an instruction fits into every warp's part of the tile."""
     step = _instruction_step(element, (tile[0], tile[1], tile[2]), (warps[0], warps[1]))
     return tile[0] % (step[0] * warps[0]) == 0 and tile[1] % (step[1] * warps[1]) == 0
@@ -285,7 +285,7 @@ def check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
         )
 
 
-def suits(product: frag.MatmulOp, schedule: Schedule) -> bool:
+def is_suitable(product: frag.MatmulOp, schedule: Schedule) -> bool:
     """Whether a schedule suits a product of which the cost model, that found it, may know too
     little: one that is scaled, or of which an operand is transposed in shared memory."""
     if not (schedule.transposes or product.is_scaled):

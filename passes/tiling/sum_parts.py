@@ -48,7 +48,7 @@ class GemmInParts(Gemm):
             return
         # the last blocks of a cluster may have no tile within M
         inside = self.insert(arith.CmpiOp(row, self.value(self.rows), "slt"), "inside")
-        self._when(inside, lambda: self._finish(total, *through), rare=False)
+        self._build_when(inside, lambda: self._finish(total, *through), rare=False)
 
     def _finish(self, total: SSAValue, partial: SSAValue, counts: SSAValue) -> None:
         given = self.schedule.parts
@@ -59,13 +59,13 @@ class GemmInParts(Gemm):
         # a tile may well have one part, which is its sum
         tm, tn, _ = self.schedule.tile
         several = self.insert(arith.CmpiOp(self._parts, self.constant(1), "ne"), "several")
-        self._when(
+        self._build_when(
             several,
             lambda: self._hand_in(total, partial, counts),
             lambda: self.epilogue(total, self._row, self._column, (tm, tn), self.schedule.turned),
         )
 
-    def _when(
+    def _build_when(
         self,
         condition: SSAValue,
         build: Callable[[], None],
@@ -91,12 +91,12 @@ class GemmInParts(Gemm):
 
     def _hand_in(self, total: SSAValue, partial: SSAValue, counts: SSAValue) -> None:
         """Writes the block's part; the last one of a tile adds up all of them."""
-        masked, turned = self.c_masked(), self.schedule.turned
+        masked, turned = self.is_c_masked(), self.schedule.turned
         at = [self._part, *self.matrix, self._row, self._column]
         store = frag.StoreOp(total, partial, at, masked=masked, transposed=turned)
         store.attributes[APART] = UnitAttr()
         self.builder.insert(store)
-        self._when(self._arrive(counts), lambda: self._add_up(partial))
+        self._build_when(self._arrive(counts), lambda: self._add_up(partial))
 
     def _arrive(self, counts: SSAValue) -> SSAValue:
         """Whether all other parts of the tile are there."""
@@ -116,13 +116,13 @@ class GemmInParts(Gemm):
         body.args[0].name_hint = "j"
         with self.inside(body):
             column = self.insert(arith.AddiOp(self._column, body.args[0]))
-            total = self._added(partial, column, (tm, width))
+            total = self._add_parts(partial, column, (tm, width))
             self.epilogue(total, self._row, column, (tm, width), False)
             self.builder.insert(scf.YieldOp())
         start, end, step = (self.constant(number) for number in (0, tn, width))
         self.builder.insert(scf.ForOp(start, end, step, [], body))
 
-    def _added(self, partial: SSAValue, column: SSAValue, shape: tuple[int, int]) -> SSAValue:
+    def _add_parts(self, partial: SSAValue, column: SSAValue, shape: tuple[int, int]) -> SSAValue:
         """The parts from a column on, added in their order."""
         tile = frag.TileType(shape, self.product.accumulator())
         start = self._handed_in(partial, self.constant(0), column, tile)
@@ -139,7 +139,7 @@ class GemmInParts(Gemm):
         self, partial: SSAValue, part: SSAValue, column: SSAValue, tile: frag.TileType
     ) -> SSAValue:
         at = [part, *self.matrix, self._row, column]
-        load = frag.LoadOp(partial, at, tile, masked=self.c_masked())
+        load = frag.LoadOp(partial, at, tile, masked=self.is_c_masked())
         load.attributes[APART] = UnitAttr()  # what is added up has arrived
         return self.insert(load, "part")
 
@@ -157,5 +157,5 @@ class GemmInParts(Gemm):
         if self.schedule.turned:
             total = self.insert(frag.TransposeOp(total, (1, 0)))
         at = [*self.matrix, self._row, self._column]
-        masked = self.c_masked()
+        masked = self.is_c_masked()
         self.builder.insert(frag.AtomicOp("add", total, self.product.c, at, masked=masked))

@@ -25,7 +25,7 @@ class TileWriter:
     def __init__(self, function: func.FuncOp, product: frag.MatmulOp, schedule: Schedule):
         self.function, self.product, self.schedule = function, product, schedule
         self.builder = Builder(InsertPoint.before(product))
-        self.builder.operation_insertion_handler = [self._inserted]
+        self.builder.operation_insertion_handler = [self._insert]
         self.static = product.sizes()
         self.promises = frag.promises_of(function)
         self.names = "m", "n", "k"
@@ -34,7 +34,7 @@ class TileWriter:
         self.group: SSAValue | None = None
         """Which group of rows, if they are in groups."""
 
-    def _inserted(self, op: Operation) -> None:
+    def _insert(self, op: Operation) -> None:
         op.location = self.product.location
 
     def insert(self, op: Operation, name: str | None = None) -> SSAValue:
@@ -57,7 +57,7 @@ class TileWriter:
         dim %= len(memref_type(memory.type).get_shape())
         return self.insert(memref.DimOp(memory, self.constant(dim)), name)
 
-    def turned(self, pair: tuple[int, int]) -> tuple[int, int]:
+    def in_order_of_c(self, pair: tuple[int, int]) -> tuple[int, int]:
         """Sizes along M and N in the order of the accumulators' rows and columns."""
         return (pair[1], pair[0]) if self.schedule.turned else pair
 
@@ -65,7 +65,7 @@ class TileWriter:
     def inside(self, block: Block) -> Generator[None]:
         """Builds in a block."""
         outer, self.builder = self.builder, Builder(InsertPoint.at_end(block))
-        self.builder.operation_insertion_handler = [self._inserted]
+        self.builder.operation_insertion_handler = [self._insert]
         try:
             yield
         finally:
@@ -78,7 +78,7 @@ class TileWriter:
         places = self.matrix if self.group is None else [self.group]
         return [0 if one else at for one, at in zip(shared, places, strict=False)]
 
-    def masked(self, size: int, tile: int) -> bool:
+    def is_masked(self, size: int, tile: int) -> bool:
         """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.
 
         Of a size known at run time only, the program may promise what divides it. The blocks of a
@@ -90,7 +90,7 @@ class TileWriter:
         covered = tile * self.schedule.cluster if size == 0 else tile
         return (self.promises.get(self.names[size], 1) if known is None else known) % covered != 0
 
-    def c_masked(self) -> bool:
+    def is_c_masked(self) -> bool:
         """Whether tiles of C may go beyond it."""
         tm, tn, _ = self.schedule.tile
-        return self.masked(0, tm) or self.masked(1, tn)
+        return self.is_masked(0, tm) or self.is_masked(1, tn)

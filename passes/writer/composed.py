@@ -50,7 +50,7 @@ def write_fast(w: KernelText, convert: Convert, op: Operation) -> bool:
     found = fast(op.name, frozenset(flag.value for flag in flags.data))
     if found is None or name not in ("f32", *HALVES):
         return False
-    _written(w, convert, op, name, found)
+    _write_found(w, convert, op, name, found)
     return True
 
 
@@ -61,14 +61,16 @@ def _floats(w: KernelText, convert: Convert, op: Operation, name: str) -> None:
         raise FragirError(
             f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
         )
-    _written(w, convert, op, name, found)
+    _write_found(w, convert, op, name, found)
 
 
-def _written(w: KernelText, convert: Convert, op: Operation, name: str, found: Sequence) -> None:
+def _write_found(
+    w: KernelText, convert: Convert, op: Operation, name: str, found: Sequence
+) -> None:
     columns = [_operand(w, convert, x) for x in op.operands]
     result = op.results[0]
     if name in HALVES:
-        targets = [w.registers.fresh(32, "f") for _ in columns[0]]
+        targets = [w.registers.fresh_register(32, "f") for _ in columns[0]]
     else:
         targets = list(w.define(result))
     for target, *operands in zip(targets, *columns, strict=True):
@@ -87,11 +89,11 @@ def _operand(w: KernelText, convert: Convert, x: SSAValue) -> Names:
         return w.in_registers(x)
     if bits == 64:  # an exponent
         names = w.in_registers(x)
-        targets = [w.registers.fresh(32) for _ in names]
+        targets = [w.registers.fresh_register(32) for _ in names]
         for target, wide in zip(targets, names, strict=True):
             _EXPONENT.write(w, [target], [wide])
         return tuple(targets)
-    return tuple(convert.widened(x, f"s{ptx.bits(x.type)}"))
+    return tuple(convert.widen(x, f"s{ptx.bits(x.type)}"))
 
 
 def _integers(w: KernelText, op: Operation) -> None:

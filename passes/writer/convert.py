@@ -25,14 +25,14 @@ from fragir.ptx.spelling import float_literal, vector
 # Elements of a byte and less, packed in registers of 32 bits.
 
 
-def padded(names: list[str], count: int) -> list[str]:
+def pad_registers(names: list[str], count: int) -> list[str]:
     """What fills a register of `count` elements; the last of a vector may hold fewer."""
     return [*names, *names[-1:] * (count - len(names))]
 
 
 def four_bytes(w: KernelText, target: str, words: list[str]) -> None:
     """A register of the lowest bytes of four."""
-    low, high = w.registers.fresh(32), w.registers.fresh(32)
+    low, high = w.registers.fresh_register(32), w.registers.fresh_register(32)
     w.emit("prmt.b32", low, words[0], words[1], "0x0040")
     w.emit("prmt.b32", high, words[2], words[3], "0x0040")
     w.emit("prmt.b32", target, low, high, "0x5410")
@@ -61,7 +61,7 @@ class Convert:
         second = element_name(ptx.scalar_type(result.type))
         name = op.cast if isinstance(op, ptx.CvtOp) and op.cast else op.name
         rule = tables.CASTS.get(name, "")
-        first, second = _signed(rule, first, second)
+        first, second = _signed_types(rule, first, second)
         if first == second:
             self.writer.alias(result, self.writer.names[source])
         elif "b1" in (first, second):
@@ -134,15 +134,15 @@ class Convert:
         if name in FLOAT8 or name in MULTIPLIED_ONLY:
             return self._small_to_f32(value)
         if not is_vector(value.type):
-            target = w.registers.fresh(32, "f")
+            target = w.registers.fresh_register(32, "f")
             w.emit(f"cvt.f32.{name}", target, registers[0])
             return [target]
         result: list[str] = []
         for register in registers:
-            pair = [w.registers.fresh(16), w.registers.fresh(16)]
+            pair = [w.registers.fresh_register(16), w.registers.fresh_register(16)]
             w.emit("mov.b32", vector(pair), register)
             for half in pair:
-                result.append(w.registers.fresh(32, "f"))
+                result.append(w.registers.fresh_register(32, "f"))
                 w.emit(f"cvt.f32.{name}", result[-1], half)
         return result[: ptx.length(value.type)]
 
@@ -153,10 +153,10 @@ class Convert:
         w = self.writer
         result: list[str] = []
         for both in Unpack(w).halves(value):
-            halves = [w.registers.fresh(16), w.registers.fresh(16)]
+            halves = [w.registers.fresh_register(16), w.registers.fresh_register(16)]
             w.emit("mov.b32", vector(halves), both)
             for half in halves:
-                result.append(w.registers.fresh(32, "f"))
+                result.append(w.registers.fresh_register(32, "f"))
                 w.emit("cvt.f32.f16", result[-1], half)
         return result[: ptx.length(value.type)]
 
@@ -169,10 +169,10 @@ class Convert:
         elif second == "ue8m0":
             from fragir.passes.writer.sequences.rounding import UE8M0
 
-            codes = [w.registers.fresh(32) for _ in names]
+            codes = [w.registers.fresh_register(32) for _ in names]
             for target, name in zip(codes, names, strict=True):
                 UE8M0.write(w, [target], [name])
-            self.narrowed(result, codes, 8)
+            self.narrow(result, codes, 8)
         elif second in _ONE_BYTE:
             write(w, result, names, second)
         elif not is_vector(result.type):
@@ -191,14 +191,14 @@ class Convert:
         if second == "bf16":
             lowest = requirement(opcode).lowest_target
             raise FragirError(f"f32 is converted to bf16 from {lowest} on")
-        halves = [w.registers.fresh(16), w.registers.fresh(16)]
+        halves = [w.registers.fresh_register(16), w.registers.fresh_register(16)]
         for half, name in zip(halves, (low, high), strict=True):
             w.emit("cvt.rn.f16.f32", half, name)
         w.emit("mov.b32", target, vector(halves))
 
     # --- with integers ------------------------------------------------------------------------
 
-    def widened(self, value: SSAValue, name: str) -> list[str]:
+    def widen(self, value: SSAValue, name: str) -> list[str]:
         """Integers as 32- or 64-bit registers, bytes extended by their sign."""
         w = self.writer
         registers = w.in_registers(value)
@@ -208,7 +208,7 @@ class Convert:
         sign = "s32" if name.startswith("s") else "u32"
         result: list[str] = []
         if not is_vector(value.type):
-            result.append(w.registers.fresh(32))
+            result.append(w.registers.fresh_register(32))
             if bits == 16:
                 w.emit(f"cvt.{sign}.{name}", result[0], registers[0])
             else:
@@ -216,13 +216,13 @@ class Convert:
             return result
         per = 32 // bits
         for i in self._order or range(ptx.length(value.type)):
-            result.append(w.registers.fresh(32))
+            result.append(w.registers.fresh_register(32))
             w.emit(f"bfe.{sign}", result[-1], registers[i // per], str(bits * (i % per)), str(bits))
         return result
 
     def _from_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
-        names = self.widened(source, first)
+        names = self.widen(source, first)
         kind = first if _INTEGER_BITS[first] >= 32 else f"{first[0]}32"
         if second in ("f32", "f64"):
             for target, name in zip(w.define(result), names, strict=True):
@@ -231,7 +231,7 @@ class Convert:
         if _INTEGER_BITS[first] > 16 and second not in _SMALL:
             self._rounded_once(result, names, first, second)
             return
-        floats = [w.registers.fresh(32, "f") for _ in names]
+        floats = [w.registers.fresh_register(32, "f") for _ in names]
         for target, name in zip(floats, names, strict=True):
             w.emit(f"cvt.rn.f32.{kind}", target, name)
         self.from_f32(result, floats, second)
@@ -243,7 +243,7 @@ class Convert:
         if second not in HALVES or not w.has(opcode):
             from fragir.passes.writer.sequences.rounding import to_odd
 
-            floats = [w.registers.fresh(32, "f") for _ in names]
+            floats = [w.registers.fresh_register(32, "f") for _ in names]
             for target, name in zip(floats, names, strict=True):
                 to_odd(first).write(w, [target], [name])
             self.from_f32(result, floats, second)
@@ -251,11 +251,11 @@ class Convert:
         if not is_vector(result.type):
             w.emit(opcode, w.define(result)[0], names[0])
             return
-        halves = [w.registers.fresh(16) for _ in names]
+        halves = [w.registers.fresh_register(16) for _ in names]
         for half, name in zip(halves, names, strict=True):
             w.emit(opcode, half, name)
         for i, target in enumerate(w.define(result)):
-            w.emit("mov.b32", target, vector(padded(halves[2 * i : 2 * i + 2], 2)))
+            w.emit("mov.b32", target, vector(pad_registers(halves[2 * i : 2 * i + 2], 2)))
 
     def _to_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
@@ -266,19 +266,22 @@ class Convert:
                 w.emit(f"cvt.rzi.{second}.{kind}", target, name)
             return
         # cvt to 8 bits saturates (section 9.7.9.22: integer results are clamped)
-        integers = [w.registers.fresh(32) for _ in names]
+        integers = [w.registers.fresh_register(32) for _ in names]
         for target, name in zip(integers, names, strict=True):
             w.emit(
                 f"cvt.rzi.{second if second[1:] != '4' else second[0] + '8'}.{kind}", target, name
             )
         if _INTEGER_BITS[second] == 4:
-            integers = [self._clamped(name, second) for name in integers]
-        self.narrowed(result, integers, _INTEGER_BITS[second])
+            integers = [self._clamp(name, second) for name in integers]
+        self.narrow(result, integers, _INTEGER_BITS[second])
 
-    def _clamped(self, name: str, second: str) -> str:
+    def _clamp(self, name: str, second: str) -> str:
         """A byte as a number of four bits; cvt saturates to eight."""
         low, high = (-8, 7) if second == "s4" else (0, 15)
-        least, most = self.writer.registers.fresh(32), self.writer.registers.fresh(32)
+        least, most = (
+            self.writer.registers.fresh_register(32),
+            self.writer.registers.fresh_register(32),
+        )
         self.writer.emit("max.s32", least, name, str(low))
         self.writer.emit("min.s32", most, least, str(high))
         return most
@@ -296,13 +299,15 @@ class Convert:
             kind, texts, narrow = f"b{bits}", (str(one), "0"), _INTEGER_BITS[second] < 32
         targets = w.define(result)
         if narrow:
-            targets = [w.registers.fresh(32, "f" if kind == "f32" else None) for _ in conditions]
+            targets = [
+                w.registers.fresh_register(32, "f" if kind == "f32" else None) for _ in conditions
+            ]
         for target, condition in zip(targets, conditions, strict=True):
             w.emit(f"selp.{kind}", target, *texts, condition)
         if narrow and second in FLOATS:
             self.from_f32(result, list(targets), second)
         elif narrow:
-            self.narrowed(result, list(targets), _INTEGER_BITS[second])
+            self.narrow(result, list(targets), _INTEGER_BITS[second])
 
     def _to_predicate(self, source: SSAValue, result: SSAValue, first: str) -> None:
         """The lowest bit of an integer."""
@@ -310,16 +315,16 @@ class Convert:
         if first in FLOATS:
             raise FragirError(f"{first} is not converted to i1", hint="compare: arith.cmpf")
         wide = _INTEGER_BITS[first] == 64
-        names = list(w.in_registers(source)) if wide else self.widened(source, first)
+        names = list(w.in_registers(source)) if wide else self.widen(source, first)
         bits = 64 if wide else 32
         for target, name in zip(w.define(result), names, strict=True):
-            low = w.registers.fresh(bits)
+            low = w.registers.fresh_register(bits)
             w.emit(f"and.b{bits}", low, name, "1")
             w.emit(f"setp.ne.u{bits}", target, low, "0")
 
     def _integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
-        names = self.widened(source, first)
+        names = self.widen(source, first)
         from_bits, to_bits = _INTEGER_BITS[first], _INTEGER_BITS[second]
         kind = first if from_bits >= 32 else f"{first[0]}32"
         if to_bits == 64:
@@ -332,13 +337,13 @@ class Convert:
                 w.emit("cvt.u32.u64", target, name)
         else:
             if from_bits == 64:
-                low = [w.registers.fresh(32) for _ in names]
+                low = [w.registers.fresh_register(32) for _ in names]
                 for target, name in zip(low, names, strict=True):
                     w.emit("cvt.u32.u64", target, name)
                 names = low
-            self.narrowed(result, names, to_bits)
+            self.narrow(result, names, to_bits)
 
-    def narrowed(self, result: SSAValue, names: list[str], bits: int) -> None:
+    def narrow(self, result: SSAValue, names: list[str], bits: int) -> None:
         """The low bits of 32-bit registers, packed."""
         w = self.writer
         if not is_vector(result.type):
@@ -349,11 +354,11 @@ class Convert:
             return
         per = 32 // bits
         for i, target in enumerate(w.define(result)):
-            part = padded(names[i * per : (i + 1) * per], per)
+            part = pad_registers(names[i * per : (i + 1) * per], per)
             if bits == 4:
                 word = part[0]
                 for at, name in enumerate(part[1:], 1):
-                    longer = target if at == per - 1 else w.registers.fresh(32)
+                    longer = target if at == per - 1 else w.registers.fresh_register(32)
                     w.emit("bfi.b32", longer, name, word, str(4 * at), "4")
                     word = longer
                 continue
@@ -368,7 +373,7 @@ def _bits_of(name: str) -> int:
     return _INTEGER_BITS.get(name) or element_bits(element_type(name))
 
 
-def _signed(rule: str, first: str, second: str) -> tuple[str, str]:
+def _signed_types(rule: str, first: str, second: str) -> tuple[str, str]:
     """The types with the signedness that arith's operation says."""
     if rule in ("from_unsigned", "unsigned"):
         first = first.replace("s", "u") if first in _INTEGER_BITS else first
@@ -391,10 +396,10 @@ def write(w: KernelText, result: SSAValue, names: list[str], second: str) -> Non
         raise FragirError(f"f32 is converted to {second} from {lowest} on, not on {w.target}")
     per = 8 if second == "e2m1x2" else 4
     for i, target in enumerate(w.define(result)):
-        part = padded(names[per * i : per * (i + 1)], per)
+        part = pad_registers(names[per * i : per * (i + 1)], per)
         pairs = list(zip(part[::2], part[1::2], strict=True))
         if second in FLOAT8:
-            both = [w.registers.fresh(16) for _ in pairs]
+            both = [w.registers.fresh_register(16) for _ in pairs]
             for pair, (low, high) in zip(both, pairs, strict=True):
                 w.emit(opcode, pair, high, low)
             w.emit("mov.b32", target, vector(both))
@@ -404,15 +409,15 @@ def write(w: KernelText, result: SSAValue, names: list[str], second: str) -> Non
             four_bytes(w, target, words)
             continue
         if second == "e2m1":
-            words = [_spread(w, word) for word in words]
+            words = [_spread_nibbles(w, word) for word in words]
         w.emit("prmt.b32", target, *words, "0x5410")
 
 
 def _word(w: KernelText, opcode: str, low: str, high: str) -> str:
     """Two floats as the lowest bits of a register: a byte each, or two nibbles of one byte."""
-    word = w.registers.fresh(32)
+    word = w.registers.fresh_register(32)
     if ".e2m1x2" not in opcode:
-        pair = w.registers.fresh(16)
+        pair = w.registers.fresh_register(16)
         w.emit(opcode, pair, high, low)
         w.emit("cvt.u32.u16", word, pair)
         return word
@@ -424,9 +429,9 @@ def _word(w: KernelText, opcode: str, low: str, high: str) -> str:
     return word
 
 
-def _spread(w: KernelText, word: str) -> str:
+def _spread_nibbles(w: KernelText, word: str) -> str:
     """Two nibbles of a byte as two bytes."""
-    spread = w.registers.fresh(32)
+    spread = w.registers.fresh_register(32)
     w.emit("shl.b32", spread, word, "4")
     w.emit("and.b32", spread, spread, "0x0F00")
     w.emit("lop3.b32", word, word, "0x0F", spread, "0xEA")

@@ -74,7 +74,7 @@ def _part(user: Operation) -> arith.AndIOp | None:
             and isinstance(value.type, IndexType)
             and not isinstance(other.owner, arith.ConstantOp)
             and dies_at(value, user)
-            and all(_stays(operand) for operand in mask.operands)
+            and all(_is_stable(operand) for operand in mask.operands)
         ):
             return mask
     return None
@@ -88,7 +88,7 @@ def _is_held_against_zero(op: Operation) -> bool:
     )
 
 
-def _stays(value: object) -> bool:
+def _is_stable(value: object) -> bool:
     """Whether nothing overwrites a value's register: a loop's variable may be."""
     return isinstance(value, OpResult) and not is_alias(value.op) and not value.op.regions
 
@@ -139,14 +139,14 @@ class ElementwiseWriter:
             return
         packed = is_vector(result.type) and name in HALVES
         form = f"{name}x2" if packed else name
-        if self._native(op.name, form):
+        if self._is_native(op.name, form):
             self._each(op, tables.FLOAT[op.name][form])
         elif name == "bf16" and op.name in ("arith.addf", "arith.subf", "arith.mulf"):
             self._bf16_by_fma(op, form)
         elif name in HALVES:
             self._through_f32(op, name)
         elif name == "f32" or (name == "f64" and op.name in EXTREMA):
-            self._composed(op, name)
+            self._write_composed(op, name)
         elif not self._composed_of_several(op):
             raise FragirError(
                 f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
@@ -161,7 +161,7 @@ class ElementwiseWriter:
 
         return write_fast(self.writer, self.convert, op)
 
-    def _native(self, name: str, form: str) -> bool:
+    def _is_native(self, name: str, form: str) -> bool:
         """Whether the target has one instruction for it."""
         opcode = tables.FLOAT.get(name, {}).get(form)
         if opcode is None:
@@ -181,7 +181,7 @@ class ElementwiseWriter:
         for result, *operands in zip(w.define(op.results[0]), *columns, strict=True):
             w.emit(opcode, result, *operands)
 
-    def _composed(self, op: Operation, name: str) -> None:
+    def _write_composed(self, op: Operation, name: str) -> None:
         """What takes more than one instruction on f32 or f64."""
         w = self.writer
         (names, *others) = (w.names[operand] for operand in op.operands)
@@ -192,7 +192,11 @@ class ElementwiseWriter:
         self, op: Operation, name: str, result: str, x: str, others: list[str]
     ) -> None:
         w = self.writer
-        spare = w.registers.fresh(64, "fd") if name == "f64" else w.registers.fresh(32, "f")
+        spare = (
+            w.registers.fresh_register(64, "fd")
+            if name == "f64"
+            else w.registers.fresh_register(32, "f")
+        )
         if op.name in tables.SCALED:
             where, opcode, factor = tables.SCALED[op.name]
             literal = float_literal(factor, "f32")
@@ -203,7 +207,7 @@ class ElementwiseWriter:
                 w.emit(opcode, spare, x)
                 w.emit("mul.rn.f32", result, spare, literal)
         elif op.name in EXTREMA:
-            nan = w.registers.fresh(1)
+            nan = w.registers.fresh_register(1)
             w.emit(f"{EXTREMA[op.name]}.{name}", spare, x, others[0])
             w.emit(f"setp.nan.{name}", nan, x, others[0])
             wide = name == "f64"
@@ -219,7 +223,7 @@ class ElementwiseWriter:
         constant = {"arith.addf": 1.0, "arith.subf": -1.0, "arith.mulf": -0.0}[op.name]
         bits = int(float_literal(constant, "bf16"), 0)
         packed = form.endswith("x2")
-        literal = w.registers.fresh(32 if packed else 16)
+        literal = w.registers.fresh_register(32 if packed else 16)
         w.emit(
             "mov.b32" if packed else "mov.b16", literal, f"0x{bits * 0x10001 if packed else bits:X}"
         )
@@ -241,11 +245,11 @@ class ElementwiseWriter:
         w = self.writer
         count = ptx.length(op.results[0].type)
         columns = [self.convert.to_f32(operand) for operand in op.operands]
-        results = [w.registers.fresh(32, "f") for _ in range(count)]
+        results = [w.registers.fresh_register(32, "f") for _ in range(count)]
         opcode = tables.FLOAT.get(op.name, {}).get("f32")
         for i, result in enumerate(results):
             operands = [column[i] for column in columns]
-            if opcode is not None and self._native(op.name, "f32"):
+            if opcode is not None and self._is_native(op.name, "f32"):
                 w.emit(opcode, result, *operands)
             else:
                 self._composed_one(op, "f32", result, operands[0], operands[1:])
@@ -297,7 +301,7 @@ class ElementwiseWriter:
             x, y = self._halves(op.lhs), self._halves(op.rhs)
             picked: list[str] = []
             for condition, left, right in zip(conditions, x, y, strict=True):
-                picked.append(w.registers.fresh(16))
+                picked.append(w.registers.fresh_register(16))
                 w.emit("selp.b16", picked[-1], left, right, condition)
             for i, result in enumerate(w.define(op.result)):
                 pair = picked[2 * i : 2 * i + 2]
@@ -318,7 +322,7 @@ class ElementwiseWriter:
         w = self.writer
         result: list[str] = []
         for name in w.in_registers(value):
-            pair = [w.registers.fresh(16), w.registers.fresh(16)]
+            pair = [w.registers.fresh_register(16), w.registers.fresh_register(16)]
             w.emit("mov.b32", vector(pair), name)
             result += pair
         return result[: ptx.length(value.type)]
@@ -338,7 +342,7 @@ class ElementwiseWriter:
         opcode = tables.INTEGER[op.name].format(bits=bits)
         columns = [list(w.names[operand]) for operand in op.operands]
         if bits == 64 and shift:
-            columns[1] = [self._narrow(name) for name in columns[1]]
+            columns[1] = [self._narrow_count(name) for name in columns[1]]
         if all(not column[0].startswith("%") for column in columns):
             columns[0] = list(w.in_registers(op.operands[0]))
         for target, *operands in zip(w.define(result), *columns, strict=True):
@@ -349,11 +353,11 @@ class ElementwiseWriter:
 
         return NarrowIntegers(self.writer)
 
-    def _narrow(self, name: str) -> str:
+    def _narrow_count(self, name: str) -> str:
         """A shift count as 32 bits (PTX ISA 9.2, section 9.7.8.7), a large one as the largest."""
         if not name.startswith("%"):
             return name
-        narrow = self.writer.registers.fresh(32)
+        narrow = self.writer.registers.fresh_register(32)
         self.writer.emit("cvt.sat.u32.u64", narrow, name)
         return narrow
 

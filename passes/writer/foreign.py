@@ -14,7 +14,7 @@ from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
 from fragir.passes.writer.blocks import Sharing, crossing, ways
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.literals import held
+from fragir.passes.writer.literals import register_form
 from fragir.passes.writer.text import Names, file_directives
 from fragir.ptx import tree
 from fragir.ptx.visit import walk
@@ -98,25 +98,25 @@ class BlocksWriter(KernelWriter):
 
     def _assign(self, op: ptx.FunctionOp) -> None:
         """Registers for what several blocks know, and for what shares one."""
-        shared = {value: names for value, names in self._shared(op)}
+        shared = {value: names for value, names in self._shared_values(op)}
         for value in crossing(op.body):
-            names = shared.get(value) or self._fresh(value)
+            names = shared.get(value) or self._fresh_names(value)
             self.names[value] = names
             shared[value] = names
         self.reserved.update(shared)
         self._assigned.update(shared)
 
-    def _shared(self, op: ptx.FunctionOp) -> Iterator[tuple[SSAValue, Names]]:
+    def _shared_values(self, op: ptx.FunctionOp) -> Iterator[tuple[SSAValue, Names]]:
         for members in Sharing(op.body).classes():
-            names = self._fresh(members[0])
+            names = self._fresh_names(members[0])
             for value in members:
                 yield value, names
 
-    def _fresh(self, value: SSAValue) -> Names:
-        width, count, hint = held(value.type)
+    def _fresh_names(self, value: SSAValue) -> Names:
+        width, count, hint = register_form(value.type)
         found: list[str] = []
         while len(found) < count:
-            name = self.registers.fresh(width, hint)
+            name = self.registers.fresh_register(width, hint)
             if name not in self._taken:
                 found.append(name)
         return tuple(found)
@@ -126,14 +126,14 @@ class BlocksWriter(KernelWriter):
         return None if value in self._assigned else super().take_over(value, op)
 
     def _label(self) -> str:
-        while (name := self.labels.fresh("L")) in self._taken:
+        while (name := self.labels.fresh_label("L")) in self._taken:
             pass
         return name
 
     def define(self, value: SSAValue) -> Names:
         """As of any text, but numbered: a register that was a text's says nothing by its name."""
         if value not in self.reserved:
-            self.reserved[value] = self._fresh(value)
+            self.reserved[value] = self._fresh_names(value)
         return super().define(value)
 
     def _ways(self, block: Block, following: Block | None) -> None:
@@ -168,7 +168,7 @@ class BlocksWriter(KernelWriter):
 
     def _moves(self, to: Block, given: Sequence[SSAValue]) -> list[tuple[str, str, int]]:
         return [
-            (target, source, held(argument.type)[0])
+            (target, source, register_form(argument.type)[0])
             for argument, value in zip(to.args, given, strict=True)
             for target, source in zip(self.names[argument], self.names[value], strict=True)
             if target != source

@@ -79,7 +79,7 @@ def tf32(value: float) -> float:
     return math.copysign(rounded if rounded < 2.0**128 else math.inf, value)
 
 
-def braced(names: Sequence[str]) -> str:
+def brace(names: Sequence[str]) -> str:
     """One register as it is, several in braces."""
     return names[0] if len(names) == 1 else vector(list(names))
 
@@ -89,7 +89,7 @@ def move_opcode(width: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def held(type_: Attribute) -> tuple[int, int, str | None]:
+def register_form(type_: Attribute) -> tuple[int, int, str | None]:
     """How registers hold a value: their bits, how many, and what names them by default."""
     return ptx.register_bits(type_), ptx.registers(type_), default_hint(type_)
 
@@ -144,10 +144,10 @@ def constant_names(attribute: Attribute, type_: Attribute) -> list[str]:
     if bits == 1:
         return ["1" if value else "0"] * count
     number = small_float_bits(float(value), name) if is_small_float(name) else int(value)
-    return [replicated(number, bits) if is_vector(type_) else str(number)] * count
+    return [replicate(number, bits) if is_vector(type_) else str(number)] * count
 
 
-def replicated(pattern: int, bits: int) -> str:
+def replicate(pattern: int, bits: int) -> str:
     """The literal of a register full of one element."""
     if bits >= 32:
         return str(pattern)

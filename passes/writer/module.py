@@ -13,11 +13,11 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.shorthands import integers, is_array, operations_in
 from fragir.errors import FragirError, pass_on
-from fragir.isa.targets import known, newest, version_key
+from fragir.isa.targets import newest, require_target, version_key
 from fragir.isa.versions import module_version
 from fragir.mlir.diagnostics import fail
-from fragir.passes.remarks import aligned
-from fragir.passes.tile_passes import require
+from fragir.passes.remarks import align_buffer
+from fragir.passes.tile_passes import check_level
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.passes.writer.text import TENSOR_MAP, LineOrigin, Origins, file_directives
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
@@ -71,7 +71,7 @@ def write_with_origins(
         from fragir.passes.writer.foreign import write_foreign
 
         return write_foreign(module, comments=comments, files=files), ()
-    known(target)
+    require_target(target)
     functions = list(kernels_of(module))
     if not functions:
         raise FragirError("the module has no function to compile")
@@ -103,14 +103,14 @@ def _at_lane_level(
         return write_kernel(function, target, comments, files, writer)
     except Exception as error:
         pass_on(error)
-        require(function, "ptx")  # says more where the function is not at lane level yet
+        check_level(function, "ptx")  # says more where the function is not at lane level yet
         raise
 
 
 def shared_bytes(function: func.FuncOp) -> int:
     """Shared memory of a kernel in bytes."""
     allocated = (op for op in operations_in(function) if isinstance(op, ptx.SharedOp))
-    return sum(aligned(op.bytes.value.data) for op in allocated)
+    return sum(align_buffer(op.bytes.value.data) for op in allocated)
 
 
 def write_kernel(
@@ -138,7 +138,7 @@ def write_kernel(
         lines.append(f"// {total} bytes of dynamic shared memory: the launch gives them")
         lines.append(f".extern .shared .align 1024 .b8 {memory}[];")
     declared = ",\n".join(
-        f"    .param {_declared(argument, type_, parameter)}"
+        f"    .param {_declaration(argument, type_, parameter)}"
         for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True)
     )
     lines.append(
@@ -209,7 +209,7 @@ def _parameter_type(argument: SSAValue) -> str:
         raise FragirError(f"a kernel cannot take an argument of type {argument.type}") from None
 
 
-def _declared(argument: SSAValue, type_: str, name: str) -> str:
+def _declaration(argument: SSAValue, type_: str, name: str) -> str:
     if isinstance(argument.type, ptx.PointerType):
         return f"{type_} .ptr .global .align 16 {name}"
     if argument.type.name == "ptx.tensor_map":

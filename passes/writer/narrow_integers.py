@@ -60,7 +60,7 @@ class NarrowIntegers:
         elif op.name in LOGIC:
             self._logic(op)
         else:
-            self._wide(op, bits)
+            self._write_wide(op, bits)
 
     def _predicates(self, op: Operation) -> None:
         w = self._writer
@@ -78,9 +78,9 @@ class NarrowIntegers:
         for target, *operands in zip(w.define(op.results[0]), *columns, strict=True):
             w.emit(f"{LOGIC[op.name]}.b{width}", target, *operands)
 
-    def _wide(self, op: Operation, bits: int) -> None:
+    def _write_wide(self, op: Operation, bits: int) -> None:
         w, result = self._writer, op.results[0]
-        columns = [self._widened(x, op.name not in WITHOUT_SIGN) for x in op.operands]
+        columns = [self._widen(x, op.name not in WITHOUT_SIGN) for x in op.operands]
         if op.name == "math.cttz":  # of zero: as many as there are bits
             columns = [[self._emit("or.b32", x, str(1 << bits)) for x in columns[0]]]
         found = sequence(op.name, "b32")
@@ -89,20 +89,20 @@ class NarrowIntegers:
             raise FragirError(f"{op.name} on {result.type} is not supported; extend to i32")
         targets: list[str] = []
         for operands in zip(*columns, strict=True):
-            targets.append(w.registers.fresh(32))
+            targets.append(w.registers.fresh_register(32))
             if opcode is not None:
                 w.emit(opcode.format(bits=32), targets[-1], *operands)
             elif found is not None:
                 found.write(w, [targets[-1]], list(operands))
         if op.name == "math.ctlz":
             targets = [self._emit("sub.s32", x, str(32 - bits)) for x in targets]
-        self._convert.narrowed(result, targets, bits)
+        self._convert.narrow(result, targets, bits)
 
-    def _widened(self, value: SSAValue, signed: bool) -> list[str]:
-        return self._convert.widened(value, f"{'s' if signed else 'u'}{ptx.bits(value.type)}")
+    def _widen(self, value: SSAValue, signed: bool) -> list[str]:
+        return self._convert.widen(value, f"{'s' if signed else 'u'}{ptx.bits(value.type)}")
 
     def _emit(self, opcode: str, *operands: str) -> str:
-        target = self._writer.registers.fresh(32)
+        target = self._writer.registers.fresh_register(32)
         self._writer.emit(opcode, target, *operands)
         return target
 
@@ -114,7 +114,7 @@ class NarrowIntegers:
             self._compare_predicates(op, number)
             return
         relation, sign = tables.COMPARE_INTEGER[number]
-        columns = [self._widened(x, sign == "s") for x in (op.lhs, op.rhs)]
+        columns = [self._widen(x, sign == "s") for x in (op.lhs, op.rhs)]
         w = self._writer
         for target, x, y in zip(w.define(op.result), *columns, strict=True):
             w.emit(f"setp.{relation}.{sign}32", target, x, y)
@@ -126,7 +126,7 @@ class NarrowIntegers:
         logic, negated, after = ONE_BIT_RELATIONS[number]
         columns = zip(w.in_registers(op.lhs), w.in_registers(op.rhs), strict=True)
         for target, (x, y) in zip(w.define(op.result), columns, strict=True):
-            spare = w.registers.fresh(1)
+            spare = w.registers.fresh_register(1)
             if negated:
                 w.emit("not.pred", spare, x if negated == "x" else y)
             operands = (spare, y) if negated == "x" else (x, spare) if negated else (x, y)
@@ -149,7 +149,7 @@ class NarrowIntegers:
                 conditions *= len(x)
             rows = zip(w.define(op.result), conditions, x, y, strict=True)
             for target, condition, one, other in rows:
-                first, second, against = (w.registers.fresh(1) for _ in range(3))
+                first, second, against = (w.registers.fresh_register(1) for _ in range(3))
                 w.emit("and.pred", first, condition, one)
                 w.emit("not.pred", against, condition)
                 w.emit("and.pred", second, against, other)
@@ -157,15 +157,17 @@ class NarrowIntegers:
             return
         whole = not is_vector(op.cond.type)
         columns = [
-            list(w.in_registers(value)) if whole else self._convert.widened(value, f"u{bits}")
+            list(w.in_registers(value)) if whole else self._convert.widen(value, f"u{bits}")
             for value in (op.lhs, op.rhs)
         ]
         targets = (
-            list(w.define(op.result)) if whole else [w.registers.fresh(32) for _ in conditions]
+            list(w.define(op.result))
+            if whole
+            else [w.registers.fresh_register(32) for _ in conditions]
         )
         if whole:
             conditions = conditions * len(targets)
         for target, condition, one, other in zip(targets, conditions, *columns, strict=True):
             w.emit("selp.b32", target, one, other, condition)
         if not whole:
-            self._convert.narrowed(op.result, targets, bits)
+            self._convert.narrow(op.result, targets, bits)

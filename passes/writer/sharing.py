@@ -14,21 +14,21 @@ from fragir.passes.writer.arith import CASTS
 # Registers that wgmma may still write: they are never copied, so what carries them shares them.
 
 
-def in_flight(value: SSAValue, seen: frozenset[SSAValue] = frozenset()) -> bool:
+def is_in_flight(value: SSAValue, seen: frozenset[SSAValue] = frozenset()) -> bool:
     """Whether a product may be under way that writes a value's registers."""
     if not is_vector(value.type) or value in seen:
         return False
     if isinstance(value.owner, ptx.WgmmaOp):
         return True
-    return any(in_flight(source, seen | {value}) for source in _sources(value))
+    return any(is_in_flight(source, seen | {value}) for source in _sources(value))
 
 
 def is_kept_in_place(value: SSAValue, op: Operation) -> bool:
     """Whether what an operation makes of a value may be in flight, in the same registers."""
-    if isinstance(op, ptx.WgmmaOp | ptx.WgmmaWaitOp) or in_flight(value):
+    if isinstance(op, ptx.WgmmaOp | ptx.WgmmaWaitOp) or is_in_flight(value):
         return True
     if isinstance(op, scf.ForOp) and value in op.iter_args:
-        return in_flight(op.results[list(op.iter_args).index(value)])
+        return is_in_flight(op.results[list(op.iter_args).index(value)])
     return False
 
 
@@ -37,24 +37,24 @@ def _sources(value: SSAValue) -> list[SSAValue]:
     if isinstance(value, BlockArgument):
         loop, index = value.block.parent_op(), value.index
         if isinstance(loop, scf.ForOp) and index:
-            return [loop.iter_args[index - 1], _passed(loop.body.block)[index - 1]]
+            return [loop.iter_args[index - 1], _passed_values(loop.body.block)[index - 1]]
         if isinstance(loop, scf.WhileOp):
             if value.block is loop.before_region.block:
-                return [loop.arguments[index], _passed(loop.after_region.block)[index]]
-            return [_passed(loop.before_region.block)[index + 1]]
+                return [loop.arguments[index], _passed_values(loop.after_region.block)[index]]
+            return [_passed_values(loop.before_region.block)[index + 1]]
         return []
     assert isinstance(value, OpResult)
     op, index = value.op, value.index
     if isinstance(op, scf.ForOp):
-        return [op.iter_args[index], _passed(op.body.block)[index]]
+        return [op.iter_args[index], _passed_values(op.body.block)[index]]
     if isinstance(op, scf.WhileOp):
-        return [_passed(op.before_region.block)[index + 1]]
+        return [_passed_values(op.before_region.block)[index + 1]]
     if isinstance(op, scf.IfOp):
-        return [_passed(region.block)[index] for region in op.regions if region.blocks]
+        return [_passed_values(region.block)[index] for region in op.regions if region.blocks]
     return []
 
 
-def _passed(block: Block) -> list[SSAValue]:
+def _passed_values(block: Block) -> list[SSAValue]:
     last = block.last_op
     return [] if last is None else list(last.operands)
 
@@ -86,10 +86,10 @@ def _before(value: SSAValue) -> SSAValue | None:
     if isinstance(owner, scf.ForOp):
         return owner.iter_args[value.index]
     if isinstance(owner, scf.WhileOp):
-        return _passed(owner.before_region.block)[value.index + 1]
+        return _passed_values(owner.before_region.block)[value.index + 1]
     if isinstance(owner, scf.IfOp):  # all of its branches have the same
         blocks = [region.block for region in owner.regions]
-        roots = [first_registers(_passed(block)[value.index], block) for block in blocks]
+        roots = [first_registers(_passed_values(block)[value.index], block) for block in blocks]
         outside = (r for r, block in zip(roots, blocks, strict=True) if not _is_within(r, block))
         return next(outside, None)
     return None
@@ -261,10 +261,10 @@ def _origin(value: SSAValue) -> SSAValue:
                 return value
 
 
-def _copied(value: SSAValue) -> list[SSAValue]:
+def _copied_values(value: SSAValue) -> list[SSAValue]:
     """The copies that sums in flight begin with: they may go to a variable's registers, too."""
     found: list[SSAValue] = []
-    if in_flight(value):
+    if is_in_flight(value):
         while isinstance(value.owner, ptx.WgmmaOp | ptx.WgmmaWaitOp | ptx.CopyOp):
             owner = value.owner
             if isinstance(owner, ptx.WgmmaWaitOp):
@@ -277,7 +277,7 @@ def _copied(value: SSAValue) -> list[SSAValue]:
     return found[::-1]
 
 
-def _reads_in_place(op: Operation, variable: SSAValue) -> bool:
+def _can_read_in_place(op: Operation, variable: SSAValue) -> bool:
     """Whether an instruction may write where it reads the variable."""
     value = op.results[0]
     if ptx.registers(value.type) == 1:
@@ -288,17 +288,17 @@ def _reads_in_place(op: Operation, variable: SSAValue) -> bool:
     for value in same:
         same += [result for use in value.uses if (result := _of_loop(use)) is not None]
     return sum(use.operation is op for value in same for use in value.uses) == sum(
-        any(_named(operand, value) for value in same) for operand in op.operands
+        any(_is_variable(operand, value) for value in same) for operand in op.operands
     )
 
 
-def _named(value: SSAValue, variable: SSAValue) -> bool:
+def _is_variable(value: SSAValue, variable: SSAValue) -> bool:
     """Whether a value is the variable, or may be its registers in another order."""
     owner = value.owner
     return value is variable or (
         isinstance(owner, Operation)
         and is_alias(owner)
-        and any(_named(operand, variable) for operand in owner.operands)
+        and any(_is_variable(operand, variable) for operand in owner.operands)
     )
 
 
@@ -319,14 +319,14 @@ def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
         if any(use.operation is last for use in variable.uses):
             continue
         used = last_use(variable, body, position, known)
-        for value in (_origin(yielded), *_copied(yielded)):
+        for value in (_origin(yielded), *_copied_values(yielded)):
             owner = value.owner
             if not isinstance(owner, Operation) or owner.parent is not body or value in result:
                 continue
             if is_alias(owner) or owner.regions:
                 continue
             at = position[owner]
-            if used < at or (used == at and _reads_in_place(owner, variable)):
+            if used < at or (used == at and _can_read_in_place(owner, variable)):
                 result[value] = variable
                 break
     return result

@@ -17,9 +17,9 @@ from fragir.passes.writer.literals import (
     SHORT,
     check_literal,
     default_hint,
-    held,
     literal_bits,
     move_opcode,
+    register_form,
 )
 from fragir.passes.writer.sharing import dies_at
 from fragir.ptx.spelling import address
@@ -84,7 +84,7 @@ class RegisterNames:
         self._count: dict[str, int] = {}
         self._bits: dict[str, int] = {}
 
-    def fresh(self, bits: int, hint: str | None = None) -> str:
+    def fresh_register(self, bits: int, hint: str | None = None) -> str:
         """A new register of 1, 8, 16, 32, 64 or 128 bits."""
         prefix = self._prefix(bits, hint)
         number = self._count.get(prefix, 0)
@@ -93,7 +93,7 @@ class RegisterNames:
         return f"%{prefix}{number}"
 
     def _prefix(self, bits: int, hint: str | None) -> str:
-        prefix = _spelled(bits, hint)
+        prefix = _spelled_hint(bits, hint)
         while self._bits.get(prefix, bits) != bits:
             prefix += f"_{_DEFAULT[bits]}"
         return prefix
@@ -109,7 +109,7 @@ class RegisterNames:
 
 
 @lru_cache(maxsize=1024)
-def _spelled(bits: int, hint: str | None) -> str:
+def _spelled_hint(bits: int, hint: str | None) -> str:
     """A hint as the beginning of a register's name."""
     prefix = re.sub(r"[^A-Za-z0-9_]", "_", hint or "") or _DEFAULT[bits]
     if not prefix[0].isalpha():
@@ -123,7 +123,7 @@ class Labels:
     def __init__(self) -> None:
         self._count: dict[str, int] = {}
 
-    def fresh(self, hint: str) -> str:
+    def fresh_label(self, hint: str) -> str:
         number = self._count.get(hint, 0)
         self._count[hint] = number + 1
         return f"${hint}_{number}"
@@ -248,9 +248,9 @@ class KernelText(abc.ABC):
         """New registers for a value, or those of the loop variable that it replaces."""
         reserved = self.reserved.pop(value, None)
         if reserved is None:
-            width, count, default = held(value.type)
+            width, count, default = register_form(value.type)
             hint = value.name_hint or default
-            reserved = tuple([self.registers.fresh(width, hint) for _ in range(count)])
+            reserved = tuple([self.registers.fresh_register(width, hint) for _ in range(count)])
         self.names[value] = reserved
         self.owned.add(value)
         return reserved
@@ -282,7 +282,7 @@ class KernelText(abc.ABC):
         result: list[str] = []
         for name in names:
             if not name.startswith("%") and name not in moved:
-                moved[name] = self.registers.fresh(width, default_hint(value.type))
+                moved[name] = self.registers.fresh_register(width, default_hint(value.type))
                 self.emit(move_opcode(width), moved[name], literal_bits(name))
             result.append(moved.get(name, name))
         return tuple(result)
@@ -304,7 +304,7 @@ class KernelText(abc.ABC):
                 pending = [move for move in pending if move not in ready]
                 continue
             target, source, width = pending[0]
-            spare = self.registers.fresh(width, "swap")
+            spare = self.registers.fresh_register(width, "swap")
             self.emit(move_opcode(width), spare, source)
             pending = [(t, spare if s == source else s, w) for t, s, w in pending]
 

@@ -105,7 +105,7 @@ class Unpack:
         return [self._float(name, register, low, i) for i in range(pairs)]
 
     def _new(self, opcode: str, *operands: str) -> str:
-        target = self.w.registers.fresh(32)
+        target = self.w.registers.fresh_register(32)
         self.w.emit(opcode, target, *operands)
         return target
 
@@ -168,7 +168,7 @@ class Unpack:
 
     def _direct(self, opcode: str, register: str, pairs: int) -> list[str]:
         """One cvt a pair of bytes, where the target has it."""
-        words = [self.w.registers.fresh(16), self.w.registers.fresh(16)]
+        words = [self.w.registers.fresh_register(16), self.w.registers.fresh_register(16)]
         self.w.emit("mov.b32", vector(words), register)
         return [self._new(opcode, word) for word in words[:pairs]]
 
@@ -208,37 +208,37 @@ class Picked:
         apart = first // 8 == second // 8 and second - first == 4
         if self.form == "bf16":  # 128 + n has room for the lowest four bits only
             if apart:
-                both, masks = self._shifted(first // 8, first % 4 * 4), (0, 0)
+                both, masks = self._shift(first // 8, first % 4 * 4), (0, 0)
             else:
-                both, masks = self._permuted(first, second, shifted=True), (0, 0)
+                both, masks = self._permute(first, second, shifted=True), (0, 0)
         elif apart:
-            both, masks = self._shifted(first // 8, first % 4 // 2 * 8), (first % 2, first % 2)
+            both, masks = self._shift(first // 8, first % 4 // 2 * 8), (first % 2, first % 2)
         else:
-            both, masks = self._permuted(first, second), (first % 2, second % 2)
+            both, masks = self._permute(first, second), (first % 2, second % 2)
         return self._number(both, masks)
 
-    def _shifted(self, word: int, by: int) -> str:
+    def _shift(self, word: int, by: int) -> str:
         """A word shifted to the right, once for all that want it."""
         name = self.words[word]
         if not by:
             return name
         known = self._made.get((name, by))
         if known is None:
-            known = self._made[name, by] = self.w.registers.fresh(32)
+            known = self._made[name, by] = self.w.registers.fresh_register(32)
             self.w.emit("shr.u32", known, name, str(by))
         return known
 
-    def _permuted(self, first: int, second: int, shifted: bool = False) -> str:
+    def _permute(self, first: int, second: int, shifted: bool = False) -> str:
         """The byte of one nibble in the lower half, that of the other in the upper one."""
         low, high = (
-            self._shifted(number // 8, 4 * (number % 2) if shifted else 0)
+            self._shift(number // 8, 4 * (number % 2) if shifted else 0)
             for number in (first, second)
         )
         a, b = first % 8 // 2, second % 8 // 2 + 4
         key = (f"{low} {high}", 16 * b + a)
         known = self._made.get(key)
         if known is None:
-            known = self._made[key] = self.w.registers.fresh(32)
+            known = self._made[key] = self.w.registers.fresh_register(32)
             self.w.emit("prmt.b32", known, low, high, f"0x{b}{b}{a}{a}")
         return known
 
@@ -248,7 +248,7 @@ class Picked:
             sum(half[place] << 16 * i for i, place in enumerate(high))
             for half in _PICKED[self.name, self.form]
         )
-        target, result = self.w.registers.fresh(32), self.w.registers.fresh(32)
+        target, result = self.w.registers.fresh_register(32), self.w.registers.fresh_register(32)
         self.w.emit("lop3.b32", target, both, f"0x{mask:08X}", f"0x{flipped:08X}", str(_SELECT))
         added = self._constant(less)
         if self.form == "f16" and not any(high):
@@ -261,7 +261,7 @@ class Picked:
     def _constant(self, bits: int) -> str:
         known = self._made.get(("", bits))
         if known is None:
-            known = self._made["", bits] = self.w.registers.fresh(32)
+            known = self._made["", bits] = self.w.registers.fresh_register(32)
             self.w.emit("mov.b32", known, f"0x{bits:08X}")
         return known
 
@@ -271,11 +271,11 @@ def scales(w: KernelText, value: SSAValue) -> list[str]:
     result: list[str] = []
     for register in w.in_registers(value):
         for i in range(4):
-            byte, wide = w.registers.fresh(32), w.registers.fresh(32, "f")
+            byte, wide = w.registers.fresh_register(32), w.registers.fresh_register(32, "f")
             w.emit("bfe.u32", byte, register, str(8 * i), "8")
             w.emit("shl.b32", wide, byte, "23")
             for code, bits in ((0, "0x00400000"), (255, "0x7FFFFFFF")):
-                is_it, picked = w.registers.fresh(1), w.registers.fresh(32, "f")
+                is_it, picked = w.registers.fresh_register(1), w.registers.fresh_register(32, "f")
                 w.emit("setp.eq.s32", is_it, byte, str(code))
                 w.emit("selp.b32", picked, bits, wide, is_it)
                 wide = picked

@@ -27,7 +27,7 @@ from fragir.layout import (
     SharedLayout,
     difference,
     from_cute,
-    plan,
+    sources,
     subtile,
     swizzle_of,
     swizzled_elements,
@@ -156,7 +156,7 @@ MADE: dict[str, Callable[[], object]] = {
     ),
     "fragir.layout.Axis": lambda: C.axes[0],
     "fragir.layout.Condition": lambda: Layout.parse("lane [4:(1,0)] where lane%4==1").where[0],
-    "fragir.layout.Conversion": lambda: plan(SUMS, OPERAND),
+    "fragir.layout.Conversion": lambda: sources(SUMS, OPERAND),
     "fragir.layout.Difference": lambda: difference(C, ROWS),
     "fragir.layout.Layout": lambda: SUMS,
     "fragir.layout.LayoutChain": lambda: from_cute("Sw<3,4,3> o 0 o (8,80):(80,1)"),
@@ -166,7 +166,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.layout.SharedLayout": lambda: SharedLayout(
         Layout.parse("row [16:128] col [64:2] dims (byte)"), swizzle_of(128)
     ),
-    "fragir.layout.Slot": lambda: plan(C, ROWS).source(lane=1, element=3),
+    "fragir.layout.Slot": lambda: sources(C, ROWS).source(lane=1, element=3),
     "fragir.layout.Swizzle": lambda: swizzle_of(128),
     "fragir.layout.XorMode": lambda: Layout.parse("row [8:^144] dims (byte)").axes[0].modes[0],
     "fragir.layout.planning.costs.Features": costs.Features,

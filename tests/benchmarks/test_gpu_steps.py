@@ -36,7 +36,7 @@ def there(kit: Builder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., stand_
         for module, name in ((driver, "_bindings"), (gpu_arguments, "_in_place")):
             monkeypatch.setattr(module, name, getattr(module, name))  # to be put back
         monkeypatch.setattr(driver, "_modules", OrderedDict[Any, Any]())
-        monkeypatch.setattr(ptxas, "_made", missing)
+        monkeypatch.setattr(ptxas, "_cubin_and_log", missing)
         monkeypatch.setenv("FRAGIR_CUBINS", str(kit.cubins))
         return stand_in.replace(driver, {"ptx": [str(kit.path("ptx"))], **faults})
 

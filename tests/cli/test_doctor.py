@@ -101,7 +101,7 @@ def test_core_that_was_not_built(fragir: Fragir, monkeypatch: pytest.MonkeyPatch
     """No problem, but said with a way out."""
     missing = library.CompiledLibrary(reason="it was not built")
     monkeypatch.delenv("FRAGIR_CORE", raising=False)
-    monkeypatch.setattr(library, "loaded", lambda: missing)
+    monkeypatch.setattr(library, "compiled_library", lambda: missing)
     result = fragir("doctor")
     assert result.code == 0
     text = " ".join(result.out.split())

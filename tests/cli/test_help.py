@@ -15,7 +15,7 @@ import click
 import pytest
 
 from fragir.cli import main as program
-from fragir.cli.command import TaughtCommand, folded
+from fragir.cli.command import TaughtCommand, folded_lines
 from fragir.cli.main import COMMANDS, GROUPS, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,5 +100,5 @@ def test_commands_are_grouped() -> None:
 )
 def test_folded(line: str, width: int, parts: list[str]) -> None:
     """No word is broken, and the shell reads the same words."""
-    assert list(folded(line, width)) == parts
+    assert list(folded_lines(line, width)) == parts
     assert shlex.split("\n".join(parts).replace("\\\n", "")) == shlex.split(line)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from fragir.cli.command import FINDING, INTERRUPTED, OK, USAGE, Progress, guarded, print_table
+from fragir.cli.command import FINDING, INTERRUPTED, OK, USAGE, Progress, print_table, run_guarded
 from fragir.cli.files import read_text, write_files, write_output
 from fragir.cli.main import COMMANDS
 from fragir.errors import FragirError
@@ -110,13 +110,13 @@ def test_no_command(fragir: Fragir) -> None:
     ],
 )
 def test_errors(capfd: pytest.CaptureFixture[str], error: Exception, line: str) -> None:
-    assert guarded(raising(error), []) == FINDING
+    assert run_guarded(raising(error), []) == FINDING
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith(line)
     assert "Traceback" not in err
     assert len(err) < 1000
-    assert guarded(raising(error), ["--json"]) == FINDING
+    assert run_guarded(raising(error), ["--json"]) == FINDING
     out, err = capfd.readouterr()
     assert err == ""
     message = json.loads(out)["error"]
@@ -125,7 +125,7 @@ def test_errors(capfd: pytest.CaptureFixture[str], error: Exception, line: str) 
 
 
 def test_debug_shows_the_traceback(capfd: pytest.CaptureFixture[str]) -> None:
-    assert guarded(raising(ValueError("bad")), ["--debug", "--json"]) == FINDING
+    assert run_guarded(raising(ValueError("bad")), ["--debug", "--json"]) == FINDING
     out, err = capfd.readouterr()
     assert "Traceback" in err
     assert "raising" in err or "run" in err
@@ -133,12 +133,12 @@ def test_debug_shows_the_traceback(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_arguments_behind_two_dashes_are_no_options(capfd: pytest.CaptureFixture[str]) -> None:
-    assert guarded(raising(ValueError("bad")), ["--", "--json", "--debug"]) == FINDING
+    assert run_guarded(raising(ValueError("bad")), ["--", "--json", "--debug"]) == FINDING
     assert capfd.readouterr().err.startswith("error: unexpected ValueError")
 
 
 def test_interrupted(capfd: pytest.CaptureFixture[str]) -> None:
-    assert guarded(raising(KeyboardInterrupt()), []) == INTERRUPTED
+    assert run_guarded(raising(KeyboardInterrupt()), []) == INTERRUPTED
     assert capfd.readouterr().err == "interrupted\n"
 
 
@@ -147,7 +147,7 @@ def test_exit_codes(value: object, code: int) -> None:
     def run(argv: Sequence[str]) -> object:
         return value
 
-    assert guarded(run, []) == code
+    assert run_guarded(run, []) == code
 
 
 def test_reader_that_goes_away() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.cli.files import refuse_to_replace, refuse_unwritable
+from fragir.cli.files import check_replaces_none_of, check_writable
 from fragir.cli.opt import main as opt
 from fragir.errors import FragirError
 
@@ -169,10 +169,10 @@ def test_kernel_is_not_replaced_by_its_results(fragir: Fragir, store: Path) -> N
 
 
 def test_what_is_no_file_may_be_read_and_written() -> None:
-    refuse_to_replace(os.devnull, os.devnull)
-    refuse_to_replace("-", "-")
-    refuse_to_replace(None, "-")
-    refuse_to_replace("new", "none")
+    check_replaces_none_of(os.devnull, os.devnull)
+    check_replaces_none_of("-", "-")
+    check_replaces_none_of(None, "-")
+    check_replaces_none_of("new", "none")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_is_no_file_may_be_read_and_written() -> None:
 )
 def test_unwritable_is_said_at_once(fragir: Fragir, name: str, words: str) -> None:
     with pytest.raises(FragirError, match=words):
-        refuse_unwritable(name)
+        check_writable(name)
     result = fragir("validate", "--only", "mma*m8n8k4*f64*", "--report", name)
     assert (result.code, result.out) == (1, "")
     assert words in result.err

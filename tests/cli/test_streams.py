@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fragir.cli.command import guarded, note, print_table, raised
+from fragir.cli.command import note, print_table, run_guarded, signals_as_exceptions
 from fragir.errors import FragirError, printable
 
 Fragir = Callable[..., Any]
@@ -77,7 +77,7 @@ def raising_itself(number: int) -> Callable[[Sequence[str]], object]:
 def test_signals_end_a_command_in_order(capfd: pytest.CaptureFixture[str], number: int) -> None:
     before = signal.signal(number, signal.SIG_DFL)  # under nohup it is ignored
     try:
-        assert guarded(raising_itself(number), []) == 128 + number
+        assert run_guarded(raising_itself(number), []) == 128 + number
         assert capfd.readouterr().err == "terminated\n"
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
@@ -87,7 +87,7 @@ def test_signals_end_a_command_in_order(capfd: pytest.CaptureFixture[str], numbe
 def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with raised():
+        with signals_as_exceptions():
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

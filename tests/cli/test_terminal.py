@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fragir.cli import terminal
-from fragir.cli.terminal import Progress, in_colour, moves
+from fragir.cli.terminal import Progress, can_rewrite_lines, is_coloured
 
 pty = pytest.importorskip("pty", reason="pseudo terminals are of POSIX")
 
@@ -198,9 +198,9 @@ def test_when_there_are_colours(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     stream: object = Terminal(terminal)
-    assert in_colour(stream) is colours  # type: ignore[arg-type]
+    assert is_coloured(stream) is colours  # type: ignore[arg-type]
     if not terminal:
-        assert not moves(stream)  # type: ignore[arg-type]
+        assert not can_rewrite_lines(stream)  # type: ignore[arg-type]
 
 
 LAYOUT = ("layout", "lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")

@@ -10,7 +10,7 @@ import pytest
 from fragir import isa
 from fragir.errors import FragirError
 from fragir.isa.query import View
-from fragir.layout import Layout, from_cute, plan, swizzled, to_linear
+from fragir.layout import Layout, from_cute, sources, swizzled, to_linear
 from fragir.layout.planning.planner import plan_conversion
 
 C = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")
@@ -60,15 +60,15 @@ def test_memory() -> None:
 
 def test_conversions() -> None:
     """The plan's and the exchange's picture are one; wide ones stand below each other."""
-    assert plan(C, ROWS).picture() == plan_conversion(C, ROWS, 16).picture()
+    assert sources(C, ROWS).picture() == plan_conversion(C, ROWS, 16).picture()
     wide = Layout.parse("lane [32:(1,0)] element [32:(0,1)]")
     turned = Layout.parse("lane [32:(0,1)] element [32:(1,0)]")
 
     def width(svg: str) -> int:
         return int(re.findall(r'width="(\d+)"', svg)[0])
 
-    assert width(plan(wide, turned).picture().svg) < 1.5 * width(wide.picture().svg)
-    assert width(plan(C, ROWS).picture().svg) > 1.5 * width(C.picture().svg)
+    assert width(sources(wide, turned).picture().svg) < 1.5 * width(wide.picture().svg)
+    assert width(sources(C, ROWS).picture().svg) > 1.5 * width(C.picture().svg)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Rounding, fused, target
+from fragir.emulator.tensor_cores.arithmetic import (
+    Architecture,
+    Fused,
+    Rounding,
+    fused_parameters,
+    target,
+)
 from fragir.emulator.tensor_cores.fused import decode, dot
 from fragir.errors import FragirError
 
@@ -196,7 +202,7 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:3]))
 def test_parameters(row: tuple[str, str, str, int, int, int, Rounding]) -> None:
     name, element, accumulator, *rest = row
-    how = fused(target(name).architecture, element, accumulator)
+    how = fused_parameters(target(name).architecture, element, accumulator)
     assert [how.fraction, how.floor, how.step, how.rounding] == rest
 
 
@@ -204,7 +210,7 @@ def test_parameters(row: tuple[str, str, str, int, int, int, Rounding]) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:3]))
 def test_random_vectors(row: tuple[str, str, str, int, int, int, Rounding], kind: str) -> None:
     name, element, accumulator, *_ = row
-    how = fused(target(name).architecture, element, accumulator)
+    how = fused_parameters(target(name).architecture, element, accumulator)
     rng = np.random.default_rng(sum(map(ord, name + element + accumulator + kind)))
     count, depth = 60, how.step * (2 if how.step < 16 else 1)
     a, b = (codes(element, (depth, count), kind, rng) for _ in range(2))
@@ -224,7 +230,7 @@ def test_random_vectors(row: tuple[str, str, str, int, int, int, Rounding], kind
 
 @pytest.mark.parametrize("pair", [("e4m3", "e5m2"), ("e5m2", "e2m1"), ("e3m2", "e2m3")])
 def test_mixed_elements(pair: tuple[str, str]) -> None:
-    how = fused(Architecture.RTX_BLACKWELL, "e4m3", "f32")
+    how = fused_parameters(Architecture.RTX_BLACKWELL, "e4m3", "f32")
     rng = np.random.default_rng(5)
     a, b = codes(pair[0], (32, 50), "raw", rng), codes(pair[1], (32, 50), "raw", rng)
     c = codes("f32", (50,), "zeros", rng)
@@ -241,7 +247,7 @@ CASES = st.sampled_from([(row[0], row[1], row[2]) for row in ROWS])
 def test_any_vector(case: tuple[str, str, str], data: st.DataObject) -> None:
     """Hypothesis looks for one output that differs; shrinking gives the smallest."""
     name, element, accumulator = case
-    how = fused(target(name).architecture, element, accumulator)
+    how = fused_parameters(target(name).architecture, element, accumulator)
     code = st.integers(0, 2 ** width(element) - 1)
     vector = st.lists(code, min_size=how.step, max_size=how.step)
     a, b = data.draw(vector), data.draw(vector)
@@ -288,7 +294,7 @@ def halves(*values: float) -> list[tuple[float, float]]:
     return result
 
 
-F32, F16 = fused(HOPPER, "f16", "f32"), fused(HOPPER, "f16", "f16")
+F32, F16 = fused_parameters(HOPPER, "f16", "f32"), fused_parameters(HOPPER, "f16", "f16")
 
 
 class TestCraftedVectors:
@@ -317,7 +323,7 @@ class TestCraftedVectors:
         assert run(F32, "f16", products, 0) == 2.0**-25
 
     def test_zero_products_take_no_part(self) -> None:
-        how = fused(HOPPER, "bf16", "f32")
+        how = fused_parameters(HOPPER, "bf16", "f32")
         assert run(how, "bf16", [(0.0, 2.0**127)], 2.0**-30) == 2.0**-30
 
     def test_addend_is_a_term_like_any_other(self) -> None:
@@ -332,7 +338,7 @@ class TestCraftedVectors:
         """+M and -M cancel only within one step; a step of 8 has lost the small terms by then."""
         products = halves(2.0**12, *[2.0**-14] * 7, -(2.0**12), *[2.0**-14] * 7)
         assert run(F32, "f16", products, 0) == 0.0
-        ampere = fused(Architecture.AMPERE, "f16", "f32")
+        ampere = fused_parameters(Architecture.AMPERE, "f16", "f32")
         assert run(ampere, "f16", products, 0) == 0.0
         products = halves(*[2.0**-13] * 8, 2.0**12, -(2.0**12))
         assert run(F32, "f16", products, 0) == 2.0**-10
@@ -349,13 +355,13 @@ class TestCraftedVectors:
         result = run(F16, "f16", [(-(2.0**-13), 2.0**-13)], 0)
         assert result == 0
         assert not np.signbit(result)
-        how = fused(HOPPER, "bf16", "f32")
+        how = fused_parameters(HOPPER, "bf16", "f32")
         result = run(how, "bf16", [(-(2.0**-75), 2.0**-75)], 0)
         assert result == 0
         assert not np.signbit(result)
 
     def test_floor_of_the_exponents(self) -> None:
-        how = fused(HOPPER, "bf16", "f32")
+        how = fused_parameters(HOPPER, "bf16", "f32")
         tiny = [(2.0**-75, 2.0**-74)]  # 2^-149
         assert run(how, "bf16", [*tiny, (-(2.0**-79), 2.0**-79)], 0) == 0.0
         assert run(how, "bf16", [*tiny, (-(2.0**-80), 2.0**-79)], 0) == 2.0**-149
@@ -365,7 +371,7 @@ class TestCraftedVectors:
         assert run(F32, "f16", [(2.0**-24, 1.0)], 0) == 2.0**-24
 
     def test_overflow_is_infinite_although_towards_zero(self) -> None:
-        how = fused(HOPPER, "bf16", "f32")
+        how = fused_parameters(HOPPER, "bf16", "f32")
         top = float(np.finfo(np.float32).max)
         assert run(how, "bf16", [(2.0**127, 1.0)], 2.0**127) == np.inf
         assert run(how, "bf16", [(2.0**100, 1.0)], top) == top
@@ -375,7 +381,7 @@ class TestCraftedVectors:
         assert run(F16, "f16", [(65504.0, 1.0), (16.0, 1.0)], 0) == np.inf
 
     def test_tf32_ignores_the_low_bits(self) -> None:
-        how = fused(HOPPER, "tf32", "f32")
+        how = fused_parameters(HOPPER, "tf32", "f32")
         one = np.array([[0x3F800000]] + [[0]] * 7, np.uint32)
         zero = np.zeros(1, np.uint32)
         for code, expected in ((0x3F801FFF, 0x3F800000), (0x7F800001, 0x7F800000), (0x1FFF, 0)):
@@ -383,14 +389,14 @@ class TestCraftedVectors:
             assert int(dot(decode("tf32", a), decode("tf32", one), zero, how)[0]) == expected
 
     def test_fp8_of_hopper_cuts_the_addend(self) -> None:
-        how = fused(HOPPER, "e4m3", "f32")
+        how = fused_parameters(HOPPER, "e4m3", "f32")
         none = decode("e4m3", np.zeros((32, 1), np.uint32))
         result = dot(none, none, np.array([0x3FFFFFFF], np.uint32), how)
         assert int(result[0]) == 0x3FFFFC00
 
     def test_32_large_products_do_not_wrap(self) -> None:
         """32 * 1.875^2 in units of 2^-25 exceeds 32 bits."""
-        how = fused(Architecture.RTX_BLACKWELL, "e4m3", "f32")
+        how = fused_parameters(Architecture.RTX_BLACKWELL, "e4m3", "f32")
         ones = decode("e4m3", np.full((32, 1), 0x3F, np.uint32))
         result = dot(ones, ones, np.zeros(1, np.uint32), how)
         assert float(result.view(np.float32)[0]) == 112.5
@@ -425,6 +431,6 @@ def test_targets() -> None:
 
 def test_elements_without_hardware() -> None:
     with pytest.raises(FragirError, match="Ampere do not multiply `e4m3`"):
-        fused(Architecture.AMPERE, "e4m3", "f32")
+        fused_parameters(Architecture.AMPERE, "e4m3", "f32")
     with pytest.raises(FragirError, match="Turing do not multiply `bf16`"):
-        fused(Architecture.TURING, "bf16", "f32")
+        fused_parameters(Architecture.TURING, "bf16", "f32")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fragir.emulator.numbers.ieee import fma_f32_of_f16, fma_f64
 from fragir.emulator.tensor_cores import Mma, Settings, tensor_instruction
-from fragir.emulator.tensor_cores.arithmetic import Architecture, fused
+from fragir.emulator.tensor_cores.arithmetic import Architecture, fused_parameters
 from fragir.emulator.tensor_cores.compute import integer_values
 from fragir.emulator.tensor_cores.forms import BITS
 from fragir.emulator.tensor_cores.fused import decode, dot, f16_codes
@@ -183,7 +183,7 @@ def test_fp8_mma_is_two_half_precision_steps(target: str, depth: int, accumulato
     found = op.plan.compute(a, b, c, None, None)
     left = decode("f16", f16_codes("e4m3")[a])[:, :, None]
     right = decode("f16", f16_codes("e5m2")[b])[:, None]
-    how = fused(Architecture.HOPPER, "f16", accumulator)
+    how = fused_parameters(Architecture.HOPPER, "f16", accumulator)
     first = [k for k in range(depth) if k % 4 in (0, 1)]
     second = [k for k in range(depth) if k % 4 in (2, 3)]
     products = dot(left[first], right[first], np.zeros_like(c), how)
@@ -274,7 +274,7 @@ def test_m8n8k4_on_volta_is_one_step_of_four() -> None:
         op = mma("m8n8k4.col.row.f32.f16.f16.f32", target)
         a, b = (random_codes((4, 4, 8, 2), seed, 16) for seed in (1, 2))
         c = random_codes((4, 8, 8, 2), 3, 32)
-        how = fused(Architecture.VOLTA, "f16", "f32")
+        how = fused_parameters(Architecture.VOLTA, "f16", "f32")
         expected = dot(decode("f16", a)[:, :, :, None], decode("f16", b)[:, :, None], c, how)
         np.testing.assert_array_equal(op.plan.compute(a, b, c, None, None), expected)
 

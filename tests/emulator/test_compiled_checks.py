@@ -94,7 +94,7 @@ def state(check: Races) -> dict[str, Any]:
     }
     for index, book in check.global_places.ledgers.items():
         for kind in range(3):
-            at, size = book.accessed(kind)
+            at, size = book.accessed_places(kind)
             rows = book.places(at, size)[:, 0]
             order = np.argsort(at)
             found[f"{index} {kind}"] = [

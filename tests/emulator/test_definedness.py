@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
-from fragir.emulator.checks.definedness.registers import logic, spread
+from fragir.emulator.checks.definedness.registers import logic, spread_to_parts
 from fragir.ptx.opcodes.row import LOGIC
 
 from .faults import Fault, faults
@@ -192,5 +192,5 @@ def test_tables(word: str) -> None:
 
 def test_spread_by_halves() -> None:
     rows = [np.array([[0x00010000, 1, 0]], np.uint32), np.array([[0, 0x80000000, 0]], np.uint32)]
-    assert spread(rows, 2, np.uint32).tolist() == [[0xFFFF0000, 0xFFFFFFFF, 0]]
-    assert spread(rows, 1, np.uint32).tolist() == [[0xFFFFFFFF, 0xFFFFFFFF, 0]]
+    assert spread_to_parts(rows, 2, np.uint32).tolist() == [[0xFFFF0000, 0xFFFFFFFF, 0]]
+    assert spread_to_parts(rows, 1, np.uint32).tolist() == [[0xFFFFFFFF, 0xFFFFFFFF, 0]]

@@ -10,8 +10,8 @@ import pytest
 import fragir
 from fragir import f32
 from fragir.emulator import Finding, Report
-from fragir.emulator.report import gathered, placed
-from fragir.host.running import joined
+from fragir.emulator.report import gather, place_findings
+from fragir.host.running import join_reports
 
 RACE = Finding("race", "st after ld", "k.ptx", 9, 5, 0, 3, 64, "4", other=(7, 5))
 LETTER = replace(RACE, kind="proxy-fence", severity="letter")
@@ -26,33 +26,33 @@ def test_one_kind_at_one_pair_of_statements() -> None:
         Finding("uninitialised", "%f1 has no value", "k.ptx", 9, 5, subject="%f1"),
         Finding("uninitialised", "%f2 has no value", "k.ptx", 9, 5, subject="%f2"),
     ]
-    found = gathered([RACE, replace(RACE, lane=4), *others, replace(RACE, address=80)])
+    found = gather([RACE, replace(RACE, lane=4), *others, replace(RACE, address=80)])
     assert found == [replace(RACE, count=3), *others]
 
 
 def test_several_runs_find_the_same() -> None:
     """The largest count of one, not their sum."""
-    found = gathered([RACE], [RACE, replace(RACE, lane=4)], [RACE])
+    found = gather([RACE], [RACE, replace(RACE, lane=4)], [RACE])
     assert found == [replace(RACE, count=2)]
 
 
 def test_either_access_may_come_first() -> None:
     """One pair; what is missing may be one barrier or, in a loop, two."""
     turned = replace(RACE, message="ld after st", line=7, other=(9, 5), subject="3")
-    (found,) = gathered(gathered([RACE, turned], [turned]), [turned])
+    (found,) = gather(gather([RACE, turned], [turned]), [turned])
     assert found == replace(RACE, count=2, message="st after ld; so it is the other way round")
-    assert gathered([RACE, turned, RACE], ordered=True) == [replace(RACE, count=2), turned]
+    assert gather([RACE, turned, RACE], ordered=True) == [replace(RACE, count=2), turned]
 
 
 def test_where_a_run_stood_at_its_limit_is_chance() -> None:
     limit = Finding("limit", "stands here", "k.ptx", 3)
-    assert gathered([limit], [replace(limit, line=4)]) == [limit]
+    assert gather([limit], [replace(limit, line=4)]) == [limit]
 
 
 @pytest.mark.parametrize("runs", [([LETTER, RACE],), ([LETTER], [RACE]), ([RACE], [LETTER])])
 def test_of_a_pair_with_an_error_no_letter_is_told(runs: tuple[list[Finding], ...]) -> None:
     """Also where only another run shows that it is worse."""
-    assert gathered(*runs) == [RACE]
+    assert gather(*runs) == [RACE]
 
 
 def test_a_letter_of_something_else_stays() -> None:
@@ -60,18 +60,18 @@ def test_a_letter_of_something_else_stays() -> None:
     alone = replace(LETTER, other=None, subject="%f1")
     error = Finding("uninitialised", "%f1 has no value", "k.ptx", 9, 5, subject="%f1")
     kept = [RACE, replace(LETTER, other=(8, 5), subject="5"), alone, error]
-    assert gathered(kept) == kept
-    assert gathered([replace(RACE, severity="letter")], [RACE]) == [RACE]
+    assert gather(kept) == kept
+    assert gather([replace(RACE, severity="letter")], [RACE]) == [RACE]
 
 
 def test_the_statements_of_a_program() -> None:
     """Instructions that one statement became are one place; without places they stay apart."""
     lines = [replace(RACE, line=9 + i, other=(7 - i, 5), subject=f"{i}") for i in range(4)]
-    (found,) = placed(lines, lambda line: "k.py:2:1" if line >= 9 else "k.py:1:1")
+    (found,) = place_findings(lines, lambda line: "k.py:2:1" if line >= 9 else "k.py:1:1")
     assert (found.count, found.places) == (4, ("k.py:2:1", "k.py:1:1"))
     assert found.message == "st after ld; line 7 is of k.py:1:1"
     assert repr(found) == f"<error race at k.py:2:1, 4 times: {found.message}>"
-    assert placed(lines, lambda _: "") == lines
+    assert place_findings(lines, lambda _: "") == lines
 
 
 def test_a_compiled_kernel_tells_a_statement_once() -> None:
@@ -94,5 +94,5 @@ def test_a_compiled_kernel_tells_a_statement_once() -> None:
 def test_launches_of_a_program_are_joined() -> None:
     """A statement that several launches come to; lines of several texts are not compared."""
     known = replace(RACE, places=("k.py:2:1", "k.py:1:1"))
-    whole = joined([Report(findings=[known, RACE]), Report(findings=[known, RACE])])
+    whole = join_reports([Report(findings=[known, RACE]), Report(findings=[known, RACE])])
     assert whole.findings == [replace(known, count=2), RACE, RACE]

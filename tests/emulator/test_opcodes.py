@@ -14,12 +14,12 @@ from fragir.emulator.instructions.alu import elementwise
 from fragir.emulator.instructions.table import RUNS, STEPS
 from fragir.emulator.numbers.types import where
 from fragir.emulator.values.arrays import definition
-from fragir.emulator.values.c import spelled
+from fragir.emulator.values.c import opcodes_of_line
 from fragir.emulator.values.facts import facts
 from fragir.emulator.values.language import value_of
 from fragir.ptx.opcodes.row import Opcode, Opcodes
 from fragir.ptx.opcodes.syntax import SETS, Line
-from fragir.ptx.opcodes.table import OPCODES, registered
+from fragir.ptx.opcodes.table import OPCODES, registered_row
 from tests.emulator.test_legality import needs_ptxas
 
 KERNEL = """
@@ -84,7 +84,7 @@ def test_words_come_in_any_order_types_in_theirs() -> None:
     assert line.read(("f16", "f32")).problems
     assert line.counts(("sat",)) == range(3, 4)
     assert line.counts(("rn",)) == range(2, 3)
-    assert [o.written for o in line.operands] == [True, False, False]
+    assert [o.is_written for o in line.operands] == [True, False, False]
 
 
 def _absolute_difference(d: Any, ins: Any) -> Any:
@@ -103,7 +103,7 @@ ROW = Opcode("absdiff", "{.ftz}.f32 d, a, b\n.u32|s32 d, a, b", _absolute_differ
 def test_an_opcode_of_ones_own_is_a_row_and_a_function(check: bool) -> None:
     with pytest.raises(EmulationError, match=r"absdiff\.s32 is not known"):
         launch("absdiff.s32 %r0, %r1, %r2")
-    with registered(ROW):
+    with registered_row(ROW):
         found = launch("absdiff.s32 %r0, %r1, %r2", check=check)
         assert found.tolist() == [abs(i - 5) for i in range(32)]
         for wrong, why in (
@@ -129,7 +129,7 @@ def test_every_row_can_be_read() -> None:
     """No set in capitals is left, and every row decodes, ends a piece or says what is missing."""
     for row in OPCODES.rows:
         for line in row.box:
-            assert line.open or row.missing or not sorted(SETS.keys() & {*line.known})
+            assert line.is_open or row.missing or not sorted(SETS.keys() & {*line.known})
         assert row.step in STEPS or row.decode or row.ends or row.missing or row.bits, row.name
 
 
@@ -145,7 +145,7 @@ def test_every_text_is_of_its_lines() -> None:
             continue
         assert facts(row).address
         for line in (line for line in row.box if not line.missing):
-            for words in spelled(row, line):
+            for words in opcodes_of_line(row, line):
                 for count in line.counts(words):
                     what = value_of(row.decode, line, words, count, row.known)
                     names = [n for n in what.results if n in ("d", "cc")]
@@ -165,7 +165,7 @@ def test_statements_are_refused_where_ptxas_refuses(name: str) -> None:
 @needs_ptxas
 def test_a_lax_row_is_found() -> None:
     row = Opcode("mul.wide", ".u64 d, a, b", ROW.decode)
-    with registered(row):
+    with registered_row(row):
         found = sweep.judge("mul.wide", 12, Random(1))["findings"]
     assert found
     assert all(f.startswith("ptxas refuses mul.wide.u64") for f in found)

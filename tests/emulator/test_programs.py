@@ -13,7 +13,7 @@ from fragir.emulator.launch import decoding
 from fragir.emulator.launch.decoding import Shelf
 from fragir.emulator.launch.launch import PROGRAMS
 from fragir.ptx.opcodes.row import Opcode
-from fragir.ptx.opcodes.table import OPCODES, registered
+from fragir.ptx.opcodes.table import OPCODES, registered_row
 from fragir.ptx.reader import PtxSyntaxError, characters_read, parse
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -145,7 +145,7 @@ ld.param.u64 %rd1, [p]; mov.u32 %r1, 5; twice.u32 %r2, %r1; st.global.u32 [%rd1]
     for factor in (2, 3):
         with pytest.raises(EmulationError, match="twice"):
             run(text, block=(1, 1, 1), arguments=[out])
-        with registered(row(factor)):
+        with registered_row(row(factor)):
             for _ in range(2):
                 run(text, block=(1, 1, 1), arguments=[out])
                 assert out[0] == 5 * factor
@@ -207,18 +207,18 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert shelf.module(text) is module
         shelf.give(shelf.take(module, None), None)
     kept = decoding.TEXTS // len(texts[0]) + 1  # the newest is read when it is there
-    assert shelf.held == (kept, decoding.CODES // 102)
+    assert shelf.held_counts == (kept, decoding.CODES // 102)
     long = texts[0] + f"// {'x' * decoding.UNREAD * decoding.TEXTS}\n"
     assert shelf.module(long) is shelf.module(long)  # the last one, whatever its size
-    assert shelf.held[0] == 1
+    assert shelf.held_counts[0] == 1
     large = shelf.module(texts[0].replace(body, body * 5))
     several = [shelf.take(large, None) for _ in range(3)]
     for program in several:
         shelf.give(program, None)
-    assert shelf.held[1] == 1
+    assert shelf.held_counts[1] == 1
     assert shelf.take(large, None) in several
     shelf.clear()
-    assert shelf.held == (0, 0)
+    assert shelf.held_counts == (0, 0)
 
 
 # -- large texts -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 
 from fragir.emulator.instructions.computed import value
 from fragir.emulator.instructions.convert import pair_of_singles
-from fragir.emulator.numbers.rounding import decode, encode, narrow, quantize, sum_odd
+from fragir.emulator.numbers.rounding import decode, encode, narrowed_bits, quantize, sum_odd
 from fragir.emulator.numbers.types import FORMATS
 from fragir.emulator.values.arrays import definition
 from fragir.emulator.values.language import range_of
@@ -293,7 +293,7 @@ def test_pairs(into: str) -> None:
 
     def long(high: Bits, low: Bits) -> Bits:
         upper, lower = (
-            narrow(decode(x, FORMATS["f32"]), form, "rn", ("rn",)).astype(np.uint32)
+            narrowed_bits(decode(x, FORMATS["f32"]), form, "rn", ("rn",)).astype(np.uint32)
             for x in (high, low)
         )
         return upper << np.uint32(16) | lower

@@ -37,14 +37,16 @@ def test_pages_are_made_where_somebody_comes() -> None:
     assert book.rows_taken == 3 * PAGE // 16  # three pages of 2^24
     mine = numbers(*(record(7, lane, 0) for lane in range(3)))
     book.note_write(rows, mine, np.ones(3, np.int32))
-    assert [a.tolist() if isinstance(a, np.ndarray) else a for a in book.accessed(WRITE)] == [
+    assert [
+        a.tolist() if isinstance(a, np.ndarray) else a for a in book.accessed_places(WRITE)
+    ] == [
         ends.tolist(),
         16,
     ]
     fine = book.rows(ends + 12, 4)[0]  # places become smaller, and keep what they had
     assert book.position(fine[:, 0]).tolist() == (ends + 12).tolist()
     assert book.records[WRITE][fine][:, 0].tolist() == mine.tolist()
-    assert len(book.accessed(WRITE)[0]) == 12
+    assert len(book.accessed_places(WRITE)[0]) == 12
 
 
 def test_a_buffer_of_places_becomes_one_of_pages() -> None:
@@ -72,7 +74,7 @@ def test_what_has_no_room_is_left_out_and_told() -> None:
     assert told == [1]
     book.note_write(rows, numbers(9, 9, 9), np.ones(3, np.int32))
     assert len(book.rows(numbers(0), 4)[0]) == 0  # finer places would take four times as much
-    assert book.accessed(WRITE)[0].tolist() == []
+    assert book.accessed_places(WRITE)[0].tolist() == []
     assert book.room.left == 2 * PAGE // 16
 
 
@@ -83,7 +85,7 @@ def test_a_ledger_says_which_copies_it_forgets() -> None:
         book.note_copy(Region(numbers(0), 16), record(3, 4, 0), 1)
     book.note_copied()
     assert told == [3]
-    assert book.accessed(READ)[0].tolist() == [0]
+    assert book.accessed_places(READ)[0].tolist() == [0]
     book.note_copied()
     assert told == [3]
 
@@ -102,7 +104,7 @@ def test_pages_hold_what_places_hold(seed: int, monkeypatch: pytest.MonkeyPatch)
             book.note_write(book.places(at, size), mine, owner)
             book.note_read(book.places(at[::-1], size), mine, owner)
     for kind in range(3):
-        (one, step), (other, other_step) = plain.accessed(kind), paged.accessed(kind)
+        (one, step), (other, other_step) = plain.accessed_places(kind), paged.accessed_places(kind)
         assert step == other_step
         assert sorted(other.tolist()) == one.tolist()
         there = paged.places(one, step)[:, 0]

@@ -72,9 +72,9 @@ def test_whole_warps_and_whole_blocks() -> None:
     assert c.unordered(numbers(32), mine).all()
     c.join_blocks(np.arange(64))
     assert not c.unordered(numbers(63), mine).any()
-    assert not c.settled(mine)  # the other block has not come
+    assert not c.are_settled(mine)  # the other block has not come
     c.join_blocks(np.arange(64, 128))
-    assert c.settled(mine)
+    assert c.are_settled(mine)
 
 
 def test_what_is_asynchronous_no_barrier_covers() -> None:
@@ -117,12 +117,12 @@ def test_pushed_out_reads_come_back_once_a_row_for_each_lane() -> None:
     read = record(5, 32, 9)
     log.push(numbers(3), numbers(read), np.array([0b101], np.uint32), 0)
     log.push(numbers(6), numbers(read), np.array([0b1], np.uint32), 0)
-    assert log.forgotten(numbers(2, 4)) is None
-    found = log.forgotten(numbers(2, 3))
+    assert log.forgotten_reads(numbers(2, 4)) is None
+    found = log.forgotten_reads(numbers(2, 3))
     assert found is not None
     assert found[0].tolist() == [1, 1]
     assert found[1].tolist() == [record(5, 32, 9), record(5, 34, 9)]
-    assert log.forgotten(numbers(2, 3)) is None
+    assert log.forgotten_reads(numbers(2, 3)) is None
     assert log.entries == 1
 
 
@@ -135,9 +135,9 @@ def test_a_long_log_keeps_the_latest_of_each_warp() -> None:
     for time in range(10, 10 + COMPACT):
         log.push(numbers(2), numbers(record(time, 32 * (time % 2), 0)), mask, 5)
     assert log.entries == 2
-    settled = log.forgotten(numbers(1))
+    settled = log.forgotten_reads(numbers(1))
     assert settled is None or not len(settled[0])
-    found = log.forgotten(numbers(2))
+    found = log.forgotten_reads(numbers(2))
     assert found is not None
     assert sorted(r >> TIME_SHIFT for r in found[1].tolist()) == [COMPACT + 8, COMPACT + 9]
 

@@ -11,7 +11,7 @@ from fragir.emulator import run
 from fragir.emulator.instructions.access import load
 from fragir.emulator.instructions.alu import nothing
 from fragir.ptx.opcodes.row import Opcode
-from fragir.ptx.opcodes.table import registered
+from fragir.ptx.opcodes.table import registered_row
 
 KERNEL = """
 .version 8.6
@@ -217,7 +217,7 @@ def test_shared_memory_of_a_cluster(writer: str, reader: str) -> None:
 def test_a_fence_of_ones_own(fence: Any, races: bool) -> None:
     """What an opcode does for other threads is said by its row, not known by its name."""
     row = Opcode("settle", ".cta|gpu", lambda d, ins: nothing, fence=fence)
-    with registered(row):
+    with registered_row(row):
         writer = "settle.gpu; st.relaxed.gpu.global.u32 [%rd1+4], 1;"
         reader = "ld.relaxed.gpu.global.u32 %r4, [%rd1+4];"
         assert kinds(writer, reader, "settle.gpu;", BLOCKS) == ({"race"} if races else set())
@@ -229,7 +229,7 @@ def test_a_fence_of_ones_own(fence: Any, races: bool) -> None:
 def test_a_strong_access_of_ones_own(strong: bool) -> None:
     row = Opcode("peek", ".global.u32 d, [a]", load, access="load", polls="always", strong=strong)
     writer = "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd1+4], 1;"
-    with registered(row):
+    with registered_row(row):
         found = kinds(writer, "peek.global.u32 %r4, [%rd1+4];", "fence.acq_rel.gpu;", BLOCKS)
     assert found == (set() if strong else {"race"})
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.launch.limits import runs
+from fragir.emulator.launch.limits import can_run
 
 EMPTY = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k()\n{{\n    ret;\n}}\n"
 
@@ -28,7 +28,7 @@ EMPTY = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k()\n{{\n  
     ],
 )
 def test_which_code_runs_where(code: str, machine: str, possible: bool) -> None:
-    assert runs(code, machine) == possible
+    assert can_run(code, machine) == possible
     text = EMPTY.format(code)
     if possible:
         assert run(text, target=machine).statistics.total == 1

@@ -15,7 +15,7 @@ import pytest
 from fragir.emulator import run
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wmma, WmmaAccess, tensor_instruction
-from fragir.emulator.tensor_cores.arithmetic import fused, target
+from fragir.emulator.tensor_cores.arithmetic import fused_parameters, target
 from fragir.errors import FragirError
 
 from .test_arithmetic import chain, codes, width
@@ -302,7 +302,7 @@ def test_bits(case: tuple[str, str, str, int], kind: str) -> None:
             np.uint32
         ) << np.uint32(23)
     found = op.plan.compute(a, b, c, None, None)
-    how = fused(target(name).architecture, element, accumulator, volta=name == "sm_70")
+    how = fused_parameters(target(name).architecture, element, accumulator, volta=name == "sm_70")
     how = replace(how, step=step)
     assert width(element) in (16, 32)
     for i, j in itertools.product(range(0, m, 3), range(0, n, 3)):

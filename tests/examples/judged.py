@@ -70,7 +70,7 @@ def judged(
     for how in SCHEDULES:
         _run(trial, how)
         trial.judge(rtol)
-        assert trial.passed, (name, dict(sizes), how, trial.comparisons)
+        assert trial.has_passed, (name, dict(sizes), how, trial.comparisons)
     return trial
 
 

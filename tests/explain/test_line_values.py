@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fragir.errors import FragirError
-from fragir.explain.held import RegisterAsked, asked, decoded
+from fragir.explain.held import RegisterAsked, decode_elements, parse_request
 from fragir.explain.line_values import line_values
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -178,15 +178,15 @@ def test_a_product_under_way() -> None:
 
 
 def test_requests() -> None:
-    one = asked("gemm:%acc@last[1,2]")
+    one = parse_request("gemm:%acc@last[1,2]")
     assert (one.kernel, one.name, one.occurrence, one.block) == ("gemm", "acc", None, (1, 2, 0))
-    one = asked(" 72:12@5 ")
+    one = parse_request(" 72:12@5 ")
     assert (one.line, one.col, one.occurrence, one.where) == (72, 12, 5, "72:12")
-    one = asked("58+:%r1,%r2=f16x2/2")
+    one = parse_request("58+:%r1,%r2=f16x2/2")
     assert one.registers == (RegisterAsked("%r1"), RegisterAsked("%r2", "f16x2"))
     assert (one.after, one.warp, one.occurrence) == (True, 2, 1)
-    assert asked("58=bf16").type == "bf16"
-    assert asked(one) is one
+    assert parse_request("58=bf16").type == "bf16"
+    assert parse_request(one) is one
 
 
 @pytest.mark.parametrize(
@@ -210,5 +210,5 @@ def test_requests() -> None:
 )
 def test_elements(element: str, codes: list[int], values: list[float]) -> None:
     """One and a half, two and a half and so on, by the formats' definitions."""
-    found = decoded(np.array(codes, np.uint64), element)
+    found = decode_elements(np.array(codes, np.uint64), element)
     np.testing.assert_array_equal(found, values)

@@ -21,7 +21,7 @@ from fragir.errors import FragirError
 from fragir.explain import explain, explain_ptx
 from fragir.explain.programs import lines_of, statements
 from fragir.explain.report import picture_of
-from fragir.explain.texts import LineChange, applied, bare, counts, differences
+from fragir.explain.texts import LineChange, apply_changes, bare, counts, differences
 from fragir.isa.layout_texts import read_layout
 from fragir.layout import Layout
 from fragir.passes.writer.text import LineOrigin
@@ -75,7 +75,7 @@ def test_each_stage_is_what_its_pass_alone_leaves() -> None:
 def test_differences_lead_from_each_stage_to_the_next(name: str) -> None:
     stages = report_of(name).stages
     for before, after in pairwise(stages):
-        assert applied(before.lines, after.differences, after.lines) == list(after.lines)
+        assert apply_changes(before.lines, after.differences, after.lines) == list(after.lines)
         total = counts(after.differences)
         grown = total["added"] - total["removed"]
         assert len(after.lines) - len(before.lines) == grown

@@ -19,7 +19,7 @@ from fragir.isa.query import View
 from fragir.isa.selection import immediates as immediates_of
 from fragir.layout import Layout, write_layout
 from fragir.layout.chain import LayoutChain
-from fragir.layout.conversion import plan
+from fragir.layout.conversion import sources
 from tests.draw.test_pictures import MEMORY, REGISTERS
 from tests.explore.engine import ask
 
@@ -309,7 +309,7 @@ def test_conversions() -> None:
         source, target = read_layout(a, shape), read_layout(b, shape)
         assert isinstance(source, Layout)
         assert isinstance(target, Layout)
-        wanted = plan(source, target)
+        wanted = sources(source, target)
         assert answer["value"]["kind"] == wanted.kind
         for (warp, lane, element), read in answer["value"]["moves"]:
             slot = wanted.source(warp=warp, lane=lane, element=element)

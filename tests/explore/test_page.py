@@ -20,7 +20,7 @@ from fragir.isa.layout_texts import read_layout
 from fragir.isa.provenance import provenance
 from fragir.isa.query import View
 from fragir.layout import Layout
-from fragir.layout.conversion import plan
+from fragir.layout.conversion import sources as sources_of
 from tests.browser import Pages
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def test_conversions(open_page: Pages, explorer: Path) -> None:
     source, target = read_layout(A_ROWS), read_layout(BY_ROWS)
     assert isinstance(source, Layout)
     assert isinstance(target, Layout)
-    moved = plan(source, target)
+    moved = sources_of(source, target)
     assert page.locator(".kind").get_attribute("data-kind") == moved.kind
     for slot, point in list(target.slots())[::17]:
         assert point is not None

@@ -12,7 +12,7 @@ from fragir import isa
 from fragir.cli.main import main
 from fragir.errors import FragirError
 from fragir.isa import Target
-from fragir.isa.targets import TARGETS, known
+from fragir.isa.targets import TARGETS, require_target
 from fragir.isa.versions import has, lowest_version, requirement
 from fragir.ptx.machines import machine, shared_problem
 from fragir.toolchain.ptxas import assemble
@@ -51,7 +51,7 @@ def mnemonics(target: str) -> set[str]:
 
 
 def test_it_has_what_the_other_has_but_what_it_lacks(own: Target) -> None:
-    assert known("sm_95a") == list(TARGETS)[-1] == "sm_95a"
+    assert require_target("sm_95a") == list(TARGETS)[-1] == "sm_95a"
     missing = mnemonics("sm_90a") - mnemonics("sm_95a")
     assert missing == {name for name in mnemonics("sm_90a") if name.startswith("stmatrix")}
     assert mnemonics("sm_95a") < mnemonics("sm_90a")
@@ -144,7 +144,7 @@ def test_what_cannot_be_a_target(own: Target) -> None:
 def test_it_goes_again() -> None:
     before = isa.current()
     with isa.using(before.with_target(OWN)):
-        assert known("sm_95a")
+        assert require_target("sm_95a")
     with pytest.raises(FragirError, match="'sm_95a' is no target of this compiler"):
         fragir.compile(GEMM, target="sm_95a")
     assert "sm_95a" not in isa.lookup(K16).targets

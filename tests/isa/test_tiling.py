@@ -8,7 +8,7 @@ import pytest
 
 from fragir import isa
 from fragir.errors import FragirError
-from fragir.isa.tiling import fitted, tile_layout
+from fragir.isa.tiling import fitted_warps, tile_layout
 
 MMA = isa.lookup("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
 WGMMA = isa.find("wgmma", shape=(64, 24, 16), a="bf16", d="f32")
@@ -70,11 +70,11 @@ def test_warps_without_a_part_hold_copies(
 
 
 def test_warps_turn_to_where_there_is_work() -> None:
-    assert fitted((4, 1), (4, 2)) == (4, 1)
-    assert fitted((4, 1), (1, 8)) == (1, 4)
-    assert fitted((4, 1), (2, 2)) == (2, 2)
-    assert fitted((2, 2), (1, 1)) == (2, 2)
-    assert fitted((3, 1), (1, 6)) == (1, 3)
+    assert fitted_warps((4, 1), (4, 2)) == (4, 1)
+    assert fitted_warps((4, 1), (1, 8)) == (1, 4)
+    assert fitted_warps((4, 1), (2, 2)) == (2, 2)
+    assert fitted_warps((2, 2), (1, 1)) == (2, 2)
+    assert fitted_warps((3, 1), (1, 6)) == (1, 3)
 
 
 def test_warpgroups() -> None:

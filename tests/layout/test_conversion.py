@@ -18,8 +18,8 @@ from fragir.layout import (
     layout,
     masked,
     permuted,
-    plan,
     replicated,
+    sources,
     split,
 )
 
@@ -74,7 +74,7 @@ def test_every_slot_gets_its_element_the_shortest_way(
     src, dst = pair
     if mask and dst.size("lane") > 1:
         dst = masked(dst, Condition("lane", 1, 2, 1))
-    got = plan(src, dst)
+    got = sources(src, dst)
     warps, lanes, elements = (dst.size(name) for name in ("warp", "lane", "element"))
     crossed = moved = 0
     for warp, lane, element in product(range(warps), range(lanes), range(elements)):
@@ -112,7 +112,7 @@ def test_every_slot_gets_its_element_the_shortest_way(
 @given(pairs())
 @quick
 def test_to_itself_is_the_identity(pair: tuple[Layout, Layout]) -> None:
-    assert plan(pair[0], pair[0]).kind == "identity"
+    assert sources(pair[0], pair[0]).kind == "identity"
 
 
 @given(pairs())
@@ -123,7 +123,7 @@ def test_renamed_registers_are_found(pair: tuple[Layout, Layout]) -> None:
     turned = layout(
         *(Axis(a.name, element[::-1] if a.name == "element" else a.modes) for a in src.axes)
     )
-    got = plan(src, turned)
+    got = sources(src, turned)
     assert got.kind in ("identity", "registers")
     assert got.permutation is not None
     for e, source in enumerate(got.permutation):
@@ -133,9 +133,9 @@ def test_renamed_registers_are_found(pair: tuple[Layout, Layout]) -> None:
 
 def test_accumulator_as_operand() -> None:
     """m16n8k16: two accumulators beside each other are the A operand, register for register."""
-    assert plan(C16, A16).kind == "identity"
+    assert sources(C16, A16).kind == "identity"
     by_row = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(0,8) 2:(8,0)]")
-    got = plan(C16, by_row)
+    got = sources(C16, by_row)
     assert got.kind == "registers"
     assert got.permutation == (0, 1, 4, 5, 2, 3, 6, 7)
 
@@ -143,15 +143,15 @@ def test_accumulator_as_operand() -> None:
 def test_masked_lanes_do_not_count() -> None:
     src = Layout.parse("lane [2:(0,1) 2:(1,0)] element [2:(2,0)]")
     dst = Layout.parse("lane [2:(1,0) 2:(0,1)] element [2:(2,0)]")
-    assert plan(src, dst).kind == "warp"
+    assert sources(src, dst).kind == "warp"
     only_zero = masked(dst, Condition("lane", 1, 4, 0))
-    assert plan(src, only_zero).kind == "identity"
+    assert sources(src, only_zero).kind == "identity"
 
 
 def test_transposing_moves_between_lanes() -> None:
     c = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1)]")
     t = Layout.parse("lane [4:(2,0) 8:(0,1)] element [2:(1,0)]")
-    got = plan(c, t)
+    got = sources(c, t)
     assert got.kind == "warp"
     assert str(got.mapping) == (
         "warp [] lane [4:(0,8,0) 2:(0,0,1) 4:(0,1,0)] element [2:(0,4,0)] dims (warp,lane,element)"
@@ -160,7 +160,7 @@ def test_transposing_moves_between_lanes() -> None:
     for lane, e in product(range(32), range(2)):
         row, col = 2 * (lane % 4) + e, lane // 4
         assert got.source(lane=lane, element=e) == (0, 4 * row + col // 2, col % 2)
-    assert plan(c, permuted(c, ("col", "row"))).kind == "identity"
+    assert sources(c, permuted(c, ("col", "row"))).kind == "identity"
 
 
 @pytest.mark.parametrize("columns", [8, 24, 40, 256])
@@ -168,9 +168,9 @@ def test_lanes_of_a_warpgroup_count_threads(columns: int) -> None:
     """wgmma's accumulator with 128 lanes and with four warps of 32 is the same."""
     element = f"element [2:(0,1) 2:(8,0) {columns // 8}:(0,8)]"
     threads = Layout.parse(f"lane [4:(0,2) 8:(1,0) 4:(16,0)] {element}")
-    assert plan(threads, split(threads, "lane", lane=32, warp=4)).kind == "identity"
+    assert sources(threads, split(threads, "lane", lane=32, warp=4)).kind == "identity"
     rows = Layout.parse(f"lane [32:(1,0) 2:(32,0) 2:(0,0)] element [{columns}:(0,1)]")
-    got = plan(threads, rows)
+    got = sources(threads, rows)
     assert got.kind == "block"
     # Row 40 is with warp 2, lanes of row 8 of its 16; row 40 is wanted by lane 8 of warps 1 and 3.
     assert got.source(warp=1, lane=8, element=5) == (2, 2, 3)
@@ -180,7 +180,7 @@ def test_lanes_of_a_warpgroup_count_threads(columns: int) -> None:
 def test_nearest_copies() -> None:
     src = replicated(Layout.parse("element [2:(0,1)] lane [2:(0,0) 2:(1,0)]"), "warp", 3)
     dst = Layout.parse("element [2:(0,1)] lane [2:(1,0) 2:(0,0)] warp [3:(0,0)]")
-    got = plan(src, dst)
+    got = sources(src, dst)
     assert got.kind == "warp"
     assert [got.source(warp=2, lane=lane, element=0) for lane in range(4)] == [
         (2, 0, 0),
@@ -192,7 +192,7 @@ def test_nearest_copies() -> None:
 
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(LayoutError, match=r"wants element \(0, 8\), which the source does not"):
-        plan(Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]"), C16)
+        sources(Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]"), C16)
 
 
 @pytest.mark.parametrize(
@@ -207,4 +207,4 @@ def test_what_is_not_there_is_named() -> None:
 )
 def test_what_cannot_be_compared(src: str, dst: str, message: str) -> None:
     with pytest.raises(LayoutError, match=message):
-        plan(Layout.parse(src), Layout.parse(dst))
+        sources(Layout.parse(src), Layout.parse(dst))

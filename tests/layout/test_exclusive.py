@@ -35,12 +35,12 @@ from fragir.layout import (
     left_inverse,
     merged,
     permuted,
-    plan,
     quotient,
     reordered,
     restrict,
     right_inverse,
     shifted,
+    sources,
     split,
     subtile,
     swizzled,
@@ -472,7 +472,7 @@ def test_conversions_of_xored_fragments() -> None:
     plain = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")
     mixed = Layout.parse("lane [4:^(1,2) 8:^(1,0)] element [2:^(8,1) 2:(8,0)]")
     for src, dst in ((plain, mixed), (mixed, plain), (mixed, mixed)):
-        moved = plan(src, dst)
+        moved = sources(src, dst)
         for warp, lanes in enumerate(moved.sources):
             for lane, elements in enumerate(lanes):
                 for element, slot in enumerate(elements):
@@ -480,9 +480,9 @@ def test_conversions_of_xored_fragments() -> None:
                     assert warp == slot.warp == 0
                     held = src(lane=slot.lane, element=slot.element)
                     assert held == dst(lane=lane, element=element)
-    assert plan(mixed, mixed).kind == "identity"
+    assert sources(mixed, mixed).kind == "identity"
     over_bits = to_linear(mixed)
-    assert plan(over_bits, mixed).kind == "identity"  # pyright: ignore[reportArgumentType]
+    assert sources(over_bits, mixed).kind == "identity"  # pyright: ignore[reportArgumentType]
 
 
 # Other values that are layouts

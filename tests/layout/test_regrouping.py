@@ -14,12 +14,12 @@ from fragir.layout.modes import Point
 from fragir.layout.regrouping import (
     Cutout,
     Ways,
-    alike,
+    are_alike,
     around,
     follow,
     nearest,
-    reshaped,
-    turned,
+    reshaping_ways,
+    turning_ways,
     window,
     with_last,
     without_last,
@@ -74,7 +74,7 @@ def counted(rng: Random, shape: Point) -> tuple[Ways, Ways, Function, Point]:
             found.append(x)
         return tuple(reversed(found))
 
-    return reshaped(shape, new), reshaped(new, shape), function, new
+    return reshaping_ways(shape, new), reshaping_ways(new, shape), function, new
 
 
 def ordered(rng: Random, shape: Point) -> tuple[Ways, Ways, Function, Point]:
@@ -82,7 +82,8 @@ def ordered(rng: Random, shape: Point) -> tuple[Ways, Ways, Function, Point]:
     back = tuple(order.index(dim) for dim in range(len(shape)))
     new = tuple(shape[dim] for dim in order)
     return (
-        turned(shape, order), turned(new, back), lambda p: tuple(p[dim] for dim in order), new,
+        turning_ways(shape, order), turning_ways(new, back),
+        lambda p: tuple(p[dim] for dim in order), new,
     )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def test_each_lane_has_the_same_elements(
         assert whole is not None
         again = follow(whole, there)
         assert again is not None
-        assert alike(again, part), (whole, part)
+        assert are_alike(again, part), (whole, part)
 
 
 @pytest.mark.parametrize("kind", [cut, counted, parted])
@@ -138,4 +139,4 @@ def test_the_way_back_from_any_layout(
         assert (whole.shape, layout.shape) == (shape, new)
         again = follow(whole, there)
         assert again is not None
-        assert alike(again, layout), (whole, layout)
+        assert are_alike(again, layout), (whole, layout)

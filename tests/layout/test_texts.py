@@ -46,7 +46,7 @@ REFUSED = {
     "points of 2^40": lambda: layout.restrict(
         Layout.parse("lane [1099511627776:(0,1)] element [2:(1,0)] where lane%3==1"), element=1
     ),
-    "a conversion of 2^31": lambda: layout.plan(
+    "a conversion of 2^31": lambda: layout.sources(
         Layout.parse("lane [32:(0,1)] element [67108864:(1,0)]"),
         Layout.parse("lane [32:(0,1)] element [67108864:(1,0)]"),
     ),

@@ -41,5 +41,5 @@ def judged(
         assert report.findings == []
     trial.execute()
     trial.judge()
-    assert trial.passed, trial.comparisons
+    assert trial.has_passed, trial.comparisons
     return [trial.results[number] for number in trial.expected]

@@ -27,7 +27,7 @@ def test_a_function(case: Case, number: int) -> None:
     trial.evaluate()
     trial.execute()
     trial.judge()
-    assert trial.passed, trial.comparisons
+    assert trial.has_passed, trial.comparisons
     assert max(differences(case, trial)) <= nearness(trial)
 
 

@@ -46,7 +46,7 @@ def candidates() -> Iterator[tuple[str, str]]:
         if row.missing:
             continue
         for line in row.box:
-            if not line.open and not line.missing:
+            if not line.is_open and not line.missing:
                 words = [slot.words[0] for slot in line.slots if slot.required]
                 operands = opcodes.operands(row.name, line, words)
                 yield row.name, opcodes.written(row.name, words, operands)

@@ -30,7 +30,7 @@ from fragir.dialects import catalogue, frag, ptx
 from fragir.dialects.definition import Canonical
 from fragir.dialects.interfaces import LAYOUTS, LOWERINGS, MEANINGS, WRITERS, Layouts
 from fragir.errors import FragirError
-from fragir.late_dialect import LateDialect, named, rows
+from fragir.late_dialect import LateDialect, import_named, rows
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.writer.text import KernelText
 from fragir.reference.evaluation import scalars
@@ -82,7 +82,7 @@ def test_a_row_is_of_an_operation_of_its_name() -> None:
     for name, factory in get_all_dialects().items():
         known.register_dialect(name, factory)
     for row in ROWS:
-        cls = named(row.cls) if row.cls else known.get_op(row.operation)
+        cls = import_named(row.cls) if row.cls else known.get_op(row.operation)
         assert cls.name == row.operation
 
 
@@ -103,7 +103,7 @@ def test_every_class_has_a_row(
     attributes = {cls for cls in classes if issubclass(cls, Attribute)}
     assert attributes - set(dialect.attributes) == set()
     for name, where in dialect.late_attributes.items():
-        assert named(where).name == name
+        assert import_named(where).name == name
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda each: each[2].name)
@@ -115,7 +115,7 @@ def test_names_are_what_the_tables_say(
     modules(module)
     places = [*dialect.late.values(), *dialect.late_attributes.values(), *names.values()]
     for where in places:
-        assert getattr(module, where.partition(":")[2]) is named(where)
+        assert getattr(module, where.partition(":")[2]) is import_named(where)
     assert sorted(set(module.__all__)) == list(module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'NoSuchOp'"):
         _ = module.NoSuchOp
@@ -160,7 +160,7 @@ HELPERS: dict[str, set[tuple[str, str]]] = {
 
 def test_a_trait_has_a_function_in_its_row() -> None:
     for row in (*catalogue.FRAG, *catalogue.PTX):
-        cls = named(row.cls)
+        cls = import_named(row.cls)
         assert cls.has_trait(Canonical) == bool(row.patterns), row.operation
         assert not row.patterns or len(cls.get_trait(Canonical).get_patterns(cls)) == 1
 
@@ -180,12 +180,12 @@ def test_words_are_methods_and_every_operation_that_python_makes_has_one() -> No
 
 def test_registries_find_what_rows_say() -> None:
     for row in catalogue.FRAG:
-        cls: Any = named(row.cls)
+        cls: Any = import_named(row.cls)
         assert (LOWERINGS.of(cls) is not None) == bool(row.lowering), row.operation
         assert (MEANINGS.of(cls) is not None) == bool(row.meaning), row.operation
         assert (meaning_of(row.operation) is not None) == bool(row.in_lanes), row.operation
     for row in catalogue.PTX:
-        cls = named(row.cls)
+        cls = import_named(row.cls)
         if row.writer:
             assert WRITERS.of(cls) is not None, row.operation
     assert LAYOUTS.of(frag.LoadOp) is not None

@@ -334,7 +334,7 @@ def test_nothing_is_known_of_functions_of_the_unknown() -> None:
 
 def test_integer_powers_and_counts_of_the_reference() -> None:
     x = exactly(np.array([0, 1, -1, 2**62, -(2**63)]))
-    found = integers.counted("math.ctlz", x, INTEGERS["s64"]).value
+    found = integers.bit_counts("math.ctlz", x, INTEGERS["s64"]).value
     assert found.tolist() == [64, 63, 0, 1, 0]
     assert math.isinf(
         integers.apply("math.ipowi", x, exactly(np.full(5, -1)), INTEGERS["s64"]).bound[0]

@@ -14,7 +14,7 @@ import fragir
 from fragir import FragirError
 from fragir.cli.opt import main as opt
 from fragir.compilation import pipeline
-from fragir.compilation.pipeline import Stage, inserted
+from fragir.compilation.pipeline import Stage, insert_stages
 from fragir.passes.stages import STAGES, Contents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -126,12 +126,12 @@ def test_stages_of_packages_stand_ahead_of_those_they_name() -> None:
         ("c", Stage("first", never, "frag-place")),
         ("d", Stage("other", never, "frag-place")),
     ]
-    names = [stage.name for stage in inserted(STAGES, others)]
+    names = [stage.name for stage in insert_stages(STAGES, others)]
     assert names[:4] == ["func-inline", "linalg-normalize", "frag-bufferize", "linalg-dispatch"]
     ours = [stage.name for stage in STAGES[2:-2]]
     assert names[2:] == [*ours, "second", "first", "other", *PLACED, "late"]
     with pytest.raises(FragirError) as e:
-        inserted(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
+        insert_stages(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
     assert e.value.sentence.startswith(
         "the package toys puts its stage toy-fuse before 'frag-tlie', which is none (there are "
         "func-inline, linalg-normalize, frag-bufferize, linalg-dispatch, linalg-tile, "

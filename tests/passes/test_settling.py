@@ -16,7 +16,7 @@ from fragir import f16, f32
 from fragir.builder.kernel import KernelBuilder
 from fragir.passes.func_inline import LARGEST
 from fragir.passes.settling import rounds
-from fragir.sweeps.attempt import limited
+from fragir.sweeps.attempt import call_limited
 
 SECONDS = 20.0  # a hundred times what the slowest here takes: other work may share the machine
 #: Loops that go up a chain without cycles, from a value to what it is made of, or to its root,
@@ -79,7 +79,7 @@ def test_a_bound_is_a_fault_that_is_told() -> None:
 
 
 def compiled(k: KernelBuilder, target: str) -> fragir.Kernel:
-    return limited(SECONDS, lambda: k.compile(target))
+    return call_limited(SECONDS, lambda: k.compile(target))
 
 
 ENDS: dict[str, Callable[[KernelBuilder, fragir.Tile], object]] = {
@@ -194,5 +194,5 @@ def test_calls_of_calls_are_counted_before_they_are_inlined() -> None:
         "  func.return\n}"
     )
     with pytest.raises(fragir.FragirError, match=rf"operations; .*\({LARGEST} at most\)") as caught:
-        limited(SECONDS, lambda: fragir.compile("\n".join(functions), entry="f0"))
+        call_limited(SECONDS, lambda: fragir.compile("\n".join(functions), entry="f0"))
     assert caught.value.line == 1

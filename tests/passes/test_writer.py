@@ -127,7 +127,9 @@ def test_parallel_move_of_a_cycle() -> None:
 
 def test_registers_of_one_hint_and_two_widths_do_not_meet() -> None:
     registers = RegisterNames()
-    names = [registers.fresh(bits, hint) for bits in (32, 64) for hint in ("a", "a1", "a", "1x")]
+    names = [
+        registers.fresh_register(bits, hint) for bits in (32, 64) for hint in ("a", "a1", "a", "1x")
+    ]
     assert len(set(names)) == len(names)
     declared = " ".join(registers.declarations())
     assert declared.count(".reg") == len({name.rstrip("0123456789") for name in names})

@@ -123,8 +123,8 @@ def test_half_spacing_bounds_rounding(name: str) -> None:
 
 def test_integers_wrap() -> None:
     values = np.array([0, 127, 128, 255, 256, -1, -129])
-    assert INTEGERS["s8"].wrapped(values).tolist() == [0, 127, -128, -1, 0, -1, 127]
-    assert INTEGERS["u8"].wrapped(values).tolist() == [0, 127, 128, 255, 0, 255, 127]
+    assert INTEGERS["s8"].wrap(values).tolist() == [0, 127, -128, -1, 0, -1, 127]
+    assert INTEGERS["u8"].wrap(values).tolist() == [0, 127, 128, 255, 0, 255, 127]
     assert encode(values, "s8").tolist() == [0, 127, -128, -1, 0, -1, 127]
 
 

@@ -80,7 +80,7 @@ def test_a_summary_counts() -> None:
     assert document["findings"] == [{"task": 2, "findings": ["planted"]}]
     values = [perform(SOURCE, task, LIMITS)["result"] for task in tasks[1:]]
     assert document["totals"] == {"value": sum(v["value"] for v in values if v)}
-    assert not summary.clean
+    assert not summary.is_clean
 
 
 def test_what_c_code_holds_ends_with_its_process(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_facts(name: str) -> None:
     """ptxas takes each, the emulator assumes what the file says, and answers differ."""
     fact, ptx = facts.read(name)
     assert ptxas.assemble(ptx, "sm_90a").warnings == []
-    assert facts.asked(name, facts.on_emulator)["found"] == fact["assumed"]
+    assert facts.ask_machine(name, facts.on_emulator)["found"] == fact["assumed"]
     size = fact["arguments"][fact["result"]]["bytes"]
     texts = [answer for answer in fact["answers"].values() if answer != "trap"]
     held = [facts.spelt(*answer) for answer in texts]
@@ -34,8 +34,8 @@ def test_what_a_fact_says_otherwise() -> None:
         raise FragirError("the GPU failed")
 
     name = "tma-store-inner-coordinate"
-    assert facts.asked(name, traps)["found"] == "the kernel traps"
-    found = facts.asked(name, does_nothing)
+    assert facts.ask_machine(name, traps)["found"] == "the kernel traps"
+    found = facts.ask_machine(name, does_nothing)
     assert found["found"] == "something else"
     assert facts.spelt("17*3 6..9", 2).tolist() == [17, 17, 17, 6, 7, 8] * 2
 

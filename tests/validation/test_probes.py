@@ -27,7 +27,7 @@ from fragir.validation.products import (
     pack,
     random,
     unpack,
-    unpacked,
+    unpack_sparse,
 )
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -86,11 +86,11 @@ def test_packing_goes_both_ways(mnemonic: str, operand: str) -> None:
 
 def test_metadata_names_the_kept_elements() -> None:
     """0b1001 keeps elements 1 and 2 of four (PTX ISA 9.2, section 9.7.14.6.1)."""
-    full = unpacked(np.array([[[5, 6]]]), np.array([[[0b1001]]]), 4)
+    full = unpack_sparse(np.array([[[5, 6]]]), np.array([[[0b1001]]]), 4)
     assert full.tolist() == [[[0, 5, 6, 0]]]
-    tf32 = unpacked(np.array([[[5, 6]]]), np.array([[[0b1110, 0b0100]]]), 2)
+    tf32 = unpack_sparse(np.array([[[5, 6]]]), np.array([[[0b1110, 0b0100]]]), 2)
     assert tf32.tolist() == [[[0, 5, 6, 0]]]
-    s4 = unpacked(np.array([[[5, 6, 7, 8]]]), np.array([[[0b1100]]]), 8)
+    s4 = unpack_sparse(np.array([[[5, 6, 7, 8]]]), np.array([[[0b1100]]]), 8)
     assert s4.tolist() == [[[5, 6, 0, 0, 0, 0, 7, 8]]]
 
 
@@ -115,7 +115,7 @@ def test_one_hot_cases_touch_everything(mnemonic: str) -> None:
         assert (made[name].sum(0) > 0).all()
     a, b = made["a"], made["b"]
     if "e" in made:
-        a = unpacked(a, made["e"], instruction.operands["e"].chunk)
+        a = unpack_sparse(a, made["e"], instruction.operands["e"].chunk)
     d = np.einsum("cik...,ckj...->cij...", a, b)
     assert (d.sum(0) > 0).all()
     for case, (i, _, j, _) in enumerate(cases):

@@ -103,13 +103,13 @@ def test_every_answer_has_a_meaning(target: str) -> None:
 
 def test_other_parameters_give_other_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """With F = 24 and steps of 8 the questions about them are answered so."""
-    real = arithmetic.fused
+    real = arithmetic.fused_parameters
 
     def older(architecture: Any, element: str, accumulator: str, **more: Any) -> Fused:
         by = real(architecture, element, accumulator, **more)
         return Fused(by.fraction - 1, by.floor + 1, max(by.step // 2, 1), by.rounding)
 
-    monkeypatch.setattr(mma, "fused", older)
+    monkeypatch.setattr(mma, "fused_parameters", older)
     build = tensor_cores._build  # pyright: ignore[reportPrivateUsage]
     build.cache_clear()
     try:

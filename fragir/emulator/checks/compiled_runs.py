@@ -18,7 +18,7 @@ import numpy as np
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
 from fragir.emulator.checks.extents import Extents
-from fragir.emulator.checks.located import windowed
+from fragir.emulator.checks.located import is_windowed
 from fragir.emulator.checks.races.races import Races
 from fragir.emulator.checks.races.undisputed import (
     LARGEST,
@@ -92,7 +92,7 @@ class CompiledRuns:
             ins, row = self.program.code[at].ins, rows[at]
             local = "local" in ins.opcode
             row["site"] = site = races.sites.of(ins)
-            row["races"] = not windowed(ins) and not local
+            row["races"] = not is_windowed(ins) and not local
             row["priced"] = not local and self.conflicts.counts(ins)
             row["cached"] = races.globally.through_cache(site)
             row["updates"] = races.globally.updates.loads

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.located import windowed
+from fragir.emulator.checks.located import is_windowed
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.native import library
@@ -177,7 +177,7 @@ class Conflicts(Hooks):
         """Whether an instruction is looked at: what goes through caches of its own is not."""
         counts = self._counts.get(id(ins))
         if counts is None:
-            counts = self.program.opcode(ins).bits != "fill" and not windowed(ins)
+            counts = self.program.opcode(ins).bits != "fill" and not is_windowed(ins)
             self._counts[id(ins)] = counts
         return counts
 

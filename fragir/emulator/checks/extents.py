@@ -71,7 +71,7 @@ def place_of(symbol: Symbol) -> tuple[str, int]:
     return symbol.space, symbol.offset
 
 
-def placed(program: Program) -> tuple[tuple[str, int, bool], ...]:
+def placed_variables(program: Program) -> tuple[tuple[str, int, bool], ...]:
     """Where the variables of a program lie."""
     return tuple((s.space, s.offset, s.framed) for s in program.symbols)
 
@@ -110,7 +110,7 @@ class Origins:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.places = placed(program)
+        self.places = placed_variables(program)
         self.flow = dataflow(program)
         #: By file and row; what nothing has written yet is missing.
         self.known: dict[Key, Origin] = {}
@@ -121,7 +121,7 @@ class Origins:
     @classmethod
     def of_program(cls, program: Program) -> Origins:
         """Those of a program; found anew only where its variables lie elsewhere than before."""
-        places = placed(program)
+        places = placed_variables(program)
         found = program.analyses.get(cls)
         if not isinstance(found, cls) or found.places != places:
             found = program.analyses[cls] = cls(program)
@@ -160,7 +160,7 @@ class Origins:
             return ANYTHING
         return total(parts)
 
-    def _shifted(self, ins: tree.Instruction, origin: Origin | None) -> Origin | None:
+    def _shifted_origin(self, ins: tree.Instruction, origin: Origin | None) -> Origin | None:
         """Right by 4 bits an address is encoded; by another number it is an address no more."""
         if origin is None or not origin.variables:
             return origin
@@ -183,7 +183,7 @@ class Origins:
             case "same":
                 return parts[0]
             case "shifted":
-                return self._shifted(ins, parts[0])
+                return self._shifted_origin(ins, parts[0])
             case "either":
                 return join(parts[0], parts[1])
             case "masked":
@@ -210,7 +210,7 @@ class Origins:
                 for register in each.read:
                     if _key(register) in self._reached:
                         readers.setdefault(_key(register), set()).add(start)
-        given = {_key(r): NUMBER for r in self._given()}
+        given = {_key(r): NUMBER for r in self._given_registers()}
         self.known |= given
         entry: dict[int, dict[Key, Origin]] = {start: {} for start in blocks}
         for routine in self.program.routines.values():
@@ -274,19 +274,19 @@ class Origins:
         for each in self.flow.roles:
             for register in each.written:
                 times[_key(register)] = times.get(_key(register), 0) + 1
-        given = {_key(r) for r in self._given()}
+        given = {_key(r) for r in self._given_registers()}
         return {key for key, count in times.items() if count > 1 or key in given}
 
     def _from_variables(self) -> set[Register]:
         """Registers that the address of a variable can reach."""
         named: list[Register] = []
         for placed, each in zip(self.program.code, self.flow.roles, strict=True):
-            if each.written and self._carries(placed.ins):
+            if each.written and self._carries_address(placed.ins):
                 if any(self._names_variable(placed, o) for o in placed.ins.operands[1:]):
                     named += each.written
-        return self.flow.closure(named, self._carries)
+        return self.flow.closure(named, self._carries_address)
 
-    def _carries(self, ins: tree.Instruction) -> bool:
+    def _carries_address(self, ins: tree.Instruction) -> bool:
         """Whether an address may come out of it."""
         return facts(self.program.opcode(ins)).address != "number"
 
@@ -294,7 +294,7 @@ class Origins:
         names = (node for node in walk(operand) if isinstance(node, tree.Name))
         return any(isinstance(self.program.find(placed.scope, n.text), Symbol) for n in names)
 
-    def _given(self) -> Iterator[Register]:
+    def _given_registers(self) -> Iterator[Register]:
         """What a call writes: registers that are parameters of functions."""
         for routine in self.program.routines.values():
             for parameter in routine.parameters:
@@ -493,7 +493,9 @@ class Extents(Hooks):
             inside = int(cells.max()) + 16 <= self.machine.memory.shared_size
             if inside and (id(ins), index) in self.allowed:
                 lanes = np.broadcast_to(item.warps[:, None] * LANES, cells.shape)
-                notes = [f" ({' AB'[index]}'s {descriptor.said(int(word))})" for word in words]
+                notes = [
+                    f" ({' AB'[index]}'s {descriptor.descriptor_text(int(word))})" for word in words
+                ]
                 self._look(ins, index, "shared", cells, 16, lanes, notes)
 
     def _look(
@@ -516,7 +518,7 @@ class Extents(Hooks):
             return
         at = address.astype(np.int64)
         if self.machine.cluster_size > 1:
-            at = np.where(self._in_shared(at + base), at & ~_RANK, at)
+            at = np.where(self._is_in_shared(at + base), at & ~_RANK, at)
         low, high = int(at.min()) + base, int(at.max()) + base + size
         if any(e.start <= low and high <= e.end for e in allowed):
             return
@@ -524,20 +526,20 @@ class Extents(Hooks):
         bad = np.ones(at.shape, np.bool_)
         for extent in allowed:
             bad &= (at < extent.start) | (at + size > extent.end)
-        bad &= self._mapped(at, size)
+        bad &= self._is_mapped(at, size)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
             note = notes[first * len(notes) // at.size]
             self._tell(ins, int(at[first]), size, allowed, int(lanes.ravel()[first]), note)
 
     @staticmethod
-    def _in_shared(at: Array) -> npt.NDArray[np.bool_]:
+    def _is_in_shared(at: Array) -> npt.NDArray[np.bool_]:
         return (at >= SHARED_WINDOW) & (at < LOCAL_WINDOW)
 
-    def _mapped(self, at: Array, size: int) -> npt.NDArray[np.bool_]:
+    def _is_mapped(self, at: Array, size: int) -> npt.NDArray[np.bool_]:
         """Where the machine has memory: what lies outside is its own error."""
         memory = self.machine.memory
-        shared = self._in_shared(at) & (at + size <= SHARED_WINDOW + memory.shared_size)
+        shared = self._is_in_shared(at) & (at + size <= SHARED_WINDOW + memory.shared_size)
         local = (at >= LOCAL_WINDOW) & (at + size <= LOCAL_WINDOW + memory.local_size)
         inside = np.zeros(at.shape, np.bool_)
         for buffer in memory.places:

@@ -170,7 +170,7 @@ class Hooks(Observer):
         return finding
 
 
-def preceded(steps: Sequence[Step], terminator: Terminator) -> Terminator:
+def with_steps_ahead(steps: Sequence[Step], terminator: Terminator) -> Terminator:
     """A terminator with steps ahead of it."""
     if not steps:
         return terminator

@@ -10,7 +10,7 @@ import numpy as np
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import LocatedAccess, locate
 from fragir.emulator.checks.selection import Guarded
-from fragir.emulator.instructions.async_store import UNIT, filled
+from fragir.emulator.instructions.async_store import UNIT, filled_cells
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.instructions.warp_matrix import wmma_places
 from fragir.emulator.machine.events import Access, AccessKind, Observer
@@ -56,7 +56,7 @@ def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hook
     place, size_row, machine = d.place(ins, 0, d.space(ins)), d.source(ins, 1, "u64"), d.machine
 
     def run(sel: Select, mask: Mask) -> None:
-        at, lanes = filled(machine, place, size_row, sel, mask)
+        at, lanes = filled_cells(machine, place, size_row, sel, mask)
         parts = [(machine.memory.shared, at, lanes)]
         access = Access("store", ins, "shared", at, UNIT, lanes, sel, mask, machine.memory, parts)
         for hook in hooks:

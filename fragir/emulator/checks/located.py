@@ -26,7 +26,7 @@ def address_of(ins: Instruction) -> int:
     return next(i for i, o in enumerate(ins.operands) if isinstance(o, Address))
 
 
-def windowed(ins: Instruction) -> bool:
+def is_windowed(ins: Instruction) -> bool:
     """Whether it reads constants or parameters: through caches of their own, and nobody writes."""
     return "param" in ins.opcode or "const" in ins.opcode
 
@@ -37,7 +37,7 @@ def flat_lanes(machine: Machine, sel: Select, mask: Mask) -> I64:
     return lanes if mask is None else lanes[mask]
 
 
-def located(d: Decoder, ins: Instruction) -> LocatedAccess | None:
+def located_access(d: Decoder, ins: Instruction) -> LocatedAccess | None:
     """What all checks share of the access of an instruction; None where it has none of its own."""
     return d.shared_by_checks.get(id(ins))
 
@@ -149,7 +149,7 @@ class LocatedAccess:
             return last
         access = self._access(address, last.lanes, sel, mask)
         access.pattern, access.moved = pattern, first - self._base
-        access.found = [(pattern.arena, pattern.moved(access.moved), None)]
+        access.found = [(pattern.arena, pattern.moved_positions(access.moved), None)]
         self._last, self._first = access, first
         return access
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-from fragir.emulator.instructions.table import decoded
+from fragir.emulator.instructions.table import decode_step
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
@@ -79,7 +79,7 @@ class PlaneDecoder(Decoder):
             return self.constant(kind, 0)
         return super().row(ins, operand, kind, wide)
 
-    def _named(
+    def _named_row(
         self, ins: tree.Instruction, operand: tree.Name, kind: str, wide: bool = False
     ) -> Row:
         found = self.program.find(self.scope, operand.text)
@@ -87,7 +87,7 @@ class PlaneDecoder(Decoder):
             return self.register_row(ins, found, kind, wide)
         return self.constant(kind, 0)
 
-    def _narrow(self, ins: tree.Instruction, row: Any, kind: str, name: str) -> Row:
+    def _narrow_row(self, ins: tree.Instruction, row: Any, kind: str, name: str) -> Row:
         return self.constant(kind, 0)
 
     def constant(self, kind: str, value: int) -> Row:
@@ -104,7 +104,7 @@ class PlaneDecoder(Decoder):
         self.placed = self.real.placed
         self.steering = steering
         try:
-            return decoded(self, ins)
+            return decode_step(self, ins)
         finally:
             self.steering = ()
 

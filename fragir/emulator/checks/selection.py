@@ -11,7 +11,7 @@ from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.lanes import Mask, Select
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.program.failure import CheckFailure, described
+from fragir.emulator.program.failure import CheckFailure, exception_text
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of, pass_on
 
@@ -41,7 +41,7 @@ _OLD = {"on_wave": "on_wave_start", "on_finish": "on_wave_end"}
 _OTHERS = (FragirError, AccessFault, MemoryError)
 
 
-def listed(checks: object) -> tuple[MakesCheck, ...]:
+def require_checks(checks: object) -> tuple[MakesCheck, ...]:
     """What a user gives as checks; EmulationError where it is no list of them."""
     if callable(checks) or isinstance(checks, str) or not isinstance(checks, Iterable):
         text = f"checks is a list of classes of Hooks, not {_name(checks)}"
@@ -95,7 +95,7 @@ def _name(makes: object) -> str:
 
 def _failure(name: str, problem: Exception) -> CheckFailure:
     hint = "this is a fault of that check, not of the kernel; --debug shows the traceback"
-    return CheckFailure(f"the check {name} failed: {described(problem)}", hint=hint)
+    return CheckFailure(f"the check {name} failed: {exception_text(problem)}", hint=hint)
 
 
 class Guarded(Hooks):

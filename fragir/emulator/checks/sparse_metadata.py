@@ -42,11 +42,11 @@ class SparseMetadata(Hooks):
 
     @classmethod
     def concerns(cls, program: Program) -> bool:
-        return any(_sparse(words) for _, words in program.rows())
+        return any(_is_sparse(words) for _, words in program.rows())
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
-        if d.program.opcode(ins).bits != "matrix" or not _sparse(ins.opcode):
+        if d.program.opcode(ins).bits != "matrix" or not _is_sparse(ins.opcode):
             return step
         op, row, selector = operation(d, ins), d.source(ins, 4, "u32"), d.literal(ins, 5)
         if not isinstance(op, Mma) or op.plan.metadata is None or selector is None:
@@ -106,5 +106,5 @@ class SparseMetadata(Hooks):
         self.found(self.program, ins.at, "operand", text, lane=flat, subject=name)
 
 
-def _sparse(words: Sequence[str]) -> bool:
+def _is_sparse(words: Sequence[str]) -> bool:
     return "sp" in words or "sp::ordered_metadata" in words

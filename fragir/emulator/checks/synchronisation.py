@@ -16,7 +16,7 @@ from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
 from fragir.emulator.numbers.types import I64, U32, Bools, distinct
-from fragir.emulator.program.flow import leaves
+from fragir.emulator.program.flow import is_exit
 from fragir.emulator.program.program import Program
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class AlignedArrivals:
         if absent.any():
             places = self.machine.key[warps] & (PARKED - 1)
             for at in distinct(places[absent]).tolist():
-                if leaves(self.program, at):
+                if is_exit(self.program, at):
                     wanted &= ~(absent & (places == at))
         due[warps] = np.where(wanted, np.maximum(due[warps], most), due[warps])
 
@@ -160,7 +160,7 @@ class Sites:
         return run
 
 
-def _whole(lanes: I64) -> bool:
+def _are_whole_warps(lanes: I64) -> bool:
     """Whether these are all lanes of warps side by side."""
     first, last = int(lanes[0]), int(lanes[-1])
     return last - first + 1 == len(lanes) and not (len(lanes) | first) % LANES
@@ -349,7 +349,7 @@ class Synchronisation(Hooks):
         absent = self.machine.alive[warp] & ~mask
         places = self.machine.key[warp] & (PARKED - 1)
         for at in distinct(places[absent]).tolist():
-            self.passing[warp] |= absent & (places == at) & (not leaves(self.program, at))
+            self.passing[warp] |= absent & (places == at) & (not is_exit(self.program, at))
 
     def on_barrier(
         self,
@@ -370,7 +370,7 @@ class Synchronisation(Hooks):
         if scope == "cluster" or not len(lanes):
             return
         if kind == "sync":
-            for warp in () if _whole(lanes) else distinct(lanes // LANES).tolist():
+            for warp in () if _are_whole_warps(lanes) else distinct(lanes // LANES).tolist():
                 self.on_wait(warp, self.machine.key[warp] & BLOCKED != 0)
         if kind != "release":
             return
@@ -397,7 +397,7 @@ class Synchronisation(Hooks):
 
     def _part_of_warps(self, number: int, lanes: I64) -> None:
         """An aligned barrier is for whole warps: lanes must not exit, or be elsewhere."""
-        if _whole(lanes):
+        if _are_whole_warps(lanes):
             return
         warps = distinct(lanes // LANES)
         came = np.zeros(self.born.shape, np.bool_)

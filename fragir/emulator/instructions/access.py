@@ -12,7 +12,7 @@ from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
     StraightDecoder,
-    given,
+    destination_or_none,
 )
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, is_slice, number_of, store
 from fragir.emulator.machine.straight import StraightCode
@@ -65,7 +65,7 @@ def load(d: Decoder, ins: Instruction) -> Step:
     kind, width, count = shape_of(d, ins)
     space = d.space(ins)
     place = d.place(ins, 1, space)
-    policy(d, ins, 2)
+    check_cache_policy(d, ins, 2)
     if kind == "b128":
         rows = [h for e in d.vector(d.operand(ins, 0)) for h in d.halves(ins, e)]
     else:
@@ -156,7 +156,7 @@ def save(d: Decoder, ins: Instruction) -> Step:
     kind, width, count = shape_of(d, ins)
     place = d.place(ins, 0, d.space(ins))
     rows = stored_rows(d, ins, 1, kind, width, count)
-    policy(d, ins, 2)
+    check_cache_policy(d, ins, 2)
     machine = d.machine
     if any(r is None for r in rows):
         return _save_some(d, place, rows, width)
@@ -219,7 +219,7 @@ def _save_some(d: Decoder, place: MemoryOperand, rows: list[Any], width: int) ->
     return run
 
 
-def policy(d: Decoder, ins: Instruction, index: int) -> None:
+def check_cache_policy(d: Decoder, ins: Instruction, index: int) -> None:
     """The operand of .L2::cache_hint: a 64-bit register, there only with that word."""
     hinted = "L2::cache_hint" in ins.opcode
     if d.count(ins) != index + hinted:
@@ -266,13 +266,13 @@ def straight_load(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     operand = d.operand(ins, 0)
     rows: list[RowOperand | None]
     if kind == "b128":
-        rows = [d.written(h) for e in d.vector(operand) for h in d.halves(ins, e)]
+        rows = [d.destination(h) for e in d.vector(operand) for h in d.halves(ins, e)]
     else:
         rows = [d.wide_out(ins, e, kind) for e in d.vector(operand)]
     if len(rows) > MOST:
         raise NoStraightCode
     code.kind, code.signed = LOAD, kind[0] == "s"
-    code.sources += map(given, rows)
+    code.sources += map(destination_or_none, rows)
     return [code]
 
 

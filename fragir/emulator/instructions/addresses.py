@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
-from fragir.emulator.instructions.call_frames import reserve
+from fragir.emulator.instructions.call_frames import check_stack
 from fragir.emulator.instructions.straight_rows import Encode, StraightDecoder, elements
 from fragir.emulator.machine.lanes import Mask, Select, Step, store
 from fragir.emulator.machine.memory import (
@@ -19,7 +19,7 @@ from fragir.emulator.machine.memory import (
 )
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.numbers.types import Array, kind_of
-from fragir.emulator.values.c import ADDRESSES, widened
+from fragir.emulator.values.c import ADDRESSES, widen
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -54,10 +54,10 @@ def convert(d: Decoder, ins: Instruction) -> Step:
 def straight_convert(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     """cvta."""
     kind = kind_of(ins.opcode)
-    row, out = d.given(ins, 1, kind), d.out(ins, 0, kind)
+    row, out = d.destination_at(ins, 1, kind), d.out(ins, 0, kind)
     window = window_of(ins)
     if window == 0:
-        return elements(widened(int(kind[1:]), kind).text, out, [row])
+        return elements(widen(int(kind[1:]), kind).text, out, [row])
     shift = (1 << 64) - window if "to" in ins.opcode else window
     constant = np.broadcast_to(np.uint64(shift), (d.machine.warps, 1))
     return elements(ADDRESSES.text, out, [row, d.read(constant)])
@@ -68,7 +68,7 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
     source, out = d.source(ins, 1, "u64"), d.target(ins, 0, "pred")
     name = next(w for w in ins.opcode[1:] if w)
     if name in ("shared", "shared::cta"):
-        return _own_shared(d, source, out)
+        return _own_shared_address(d, source, out)
     if d.space(ins) in ("shared", "local"):
         base = SHARED_WINDOW if d.space(ins) == "shared" else LOCAL_WINDOW
         return elementwise(of1(lambda a: (a >= base) & (a < base + WINDOW)), out, [source])
@@ -97,7 +97,7 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, out, [source])
 
 
-def _own_shared(d: Decoder, source: Array, out: Any) -> Step:
+def _own_shared_address(d: Decoder, source: Array, out: Any) -> Step:
     machine = d.machine
 
     def run(sel: Select, mask: Mask) -> None:
@@ -150,7 +150,7 @@ def allocate(d: Decoder, ins: Instruction) -> Step:
     def run(sel: Select, mask: Mask) -> None:
         start = (machine.stack_top[sel] + mask_of) & ~mask_of
         top = start + size[sel].astype(np.uint64)
-        reserve(machine, top, mask)
+        check_stack(machine, top, mask)
         store(machine.stack_top, sel, mask, top)
         if out is not None:
             store(out, sel, mask, start.astype(out.dtype))
@@ -175,7 +175,7 @@ def restore_stack(d: Decoder, ins: Instruction) -> Step:
 
     def run(sel: Select, mask: Mask) -> None:
         top = source[sel].astype(np.uint64)
-        reserve(machine, top, mask)
+        check_stack(machine, top, mask)
         store(machine.stack_top, sel, mask, top)
 
     return run

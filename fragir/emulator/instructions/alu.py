@@ -27,10 +27,10 @@ def elementwise(function: Function, out: Row | None, sources: Sequence[Row]) -> 
         return nothing
     if isinstance(function, np.ufunc):
         return _ufunc(function, out, sources)
-    return _assigned(function, out, out, sources)
+    return _assignment(function, out, out, sources)
 
 
-def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row]) -> Step:
+def _assignment(function: Function, target: Row, out: Row, sources: Sequence[Row]) -> Step:
     """`target` is `out` seen as what the function gives, which may be another type."""
     same = target is out
     kind = out.dtype
@@ -84,7 +84,7 @@ def seen_as(row: Any, dtype: DType) -> Row | None:
     return found.view(dtype) if found.flags.c_contiguous else None
 
 
-def typed(
+def typed_step(
     function: Function, out: Row | None, sources: Sequence[Row], dtype: DType, given: Any = None
 ) -> Step | None:
     """As `elementwise`, of a function from arrays of a type to one of a type.
@@ -99,7 +99,7 @@ def typed(
     views = [row for row in rows if row is not None]
     if target is None or len(views) < len(rows):
         return None
-    return _assigned(function, target, out, views)
+    return _assignment(function, target, out, views)
 
 
 def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:

@@ -40,7 +40,7 @@ def positions(machine: Machine, place: MemoryOperand, sel: Select, mask: Mask, s
 
 def store(d: Decoder, ins: Instruction) -> Step:
     """st.async to shared memory, of 4 to 16 bytes."""
-    _completes(d, ins, 3)
+    _check_completion(d, ins, 3)
     kind, width, count = shape_of(d, ins)
     if width < 4 or kind_of(ins.opcode) == "b128" or width * count > 16:
         raise d.error(ins, f"there is no {ins.mnemonic}")
@@ -69,7 +69,7 @@ def _write(machine: Machine, data: Any, index: int, at: int, memory: DeviceMemor
 
 def reduce(d: Decoder, ins: Instruction) -> Step:
     """red.async on shared memory."""
-    _completes(d, ins, 3)
+    _check_completion(d, ins, 3)
     kind = kind_of(ins.opcode)
     word = next(
         (w for w in ins.opcode[2:] if w in ("inc", "dec", "min", "max", "and", "or", "xor", "add")),
@@ -96,7 +96,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _completes(d: Decoder, ins: Instruction, count: int) -> None:
+def _check_completion(d: Decoder, ins: Instruction, count: int) -> None:
     if _COMPLETION not in ins.opcode or d.count(ins) != count:
         raise d.error(ins, f"{ins.mnemonic} takes {count} operands and needs .{_COMPLETION}")
     if d.space(ins) not in ("shared", "generic") or "shared::cta" in ins.opcode:
@@ -155,7 +155,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
     memory = machine.memory
 
     def run(sel: Select, mask: Mask) -> None:
-        at, _ = filled(machine, place, size_row, sel, mask)
+        at, _ = filled_cells(machine, place, size_row, sel, mask)
         if memory.poisoned and at.size:
             memory.check_poison(memory.shared, at, UNIT)
         memory.shared.scatter(at, UNIT, 1, np.zeros(at.shape, np.uint64))
@@ -165,7 +165,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def filled(
+def filled_cells(
     machine: Machine, place: MemoryOperand, size_row: Array, sel: Select, mask: Mask
 ) -> tuple[I64, npt.NDArray[np.int64]]:
     """(positions of all 8-byte cells of an st.bulk, the lane of each)."""
@@ -174,10 +174,12 @@ def filled(
     lanes = get(machine.lane_ids, sel, mask).ravel()
     if place.space == "generic":
         outside = (address < SHARED_WINDOW) | (address >= SHARED_WINDOW + WINDOW)
-        _refuse(outside, address, "this is no address of shared memory")
+        _check_none_bad(outside, address, "this is no address of shared memory")
         address = address - np.uint64(SHARED_WINDOW)
     bad = (sizes % np.uint64(UNIT) != 0) | (sizes > machine.memory.shared_size)
-    _refuse(bad, address, f"st.bulk fills a multiple of {UNIT} bytes of the block's shared memory")
+    _check_none_bad(
+        bad, address, f"st.bulk fills a multiple of {UNIT} bytes of the block's shared memory"
+    )
     home = machine.memory.shared_home.ravel()[lanes]
     first = machine.memory.locate_shared(address, home, UNIT)
     counts = (sizes // np.uint64(UNIT)).astype(np.int64)
@@ -190,7 +192,7 @@ def filled(
     return np.repeat(first, counts) + UNIT * within, np.repeat(lanes, counts)
 
 
-def _refuse(bad: Array, address: Array, reason: str) -> None:
+def _check_none_bad(bad: Array, address: Array, reason: str) -> None:
     if bad.any():
         index = int(np.flatnonzero(bad)[0])
         raise AccessFault(reason, int(address[index]), index)

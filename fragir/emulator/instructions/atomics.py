@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.access import get, policy, put
+from fragir.emulator.instructions.access import check_cache_policy, get, put
 from fragir.emulator.instructions.alu import Decode, Function
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.numbers.types import UINT, Array, count_of, dtype_of, kind_of, where, width_of
@@ -86,7 +86,7 @@ def flushing(function: Function, form: str) -> Function:
     return flushed
 
 
-def legal(d: Decoder, ins: tree.Instruction) -> tuple[str, str, int, Function]:
+def require_atomic(d: Decoder, ins: tree.Instruction) -> tuple[str, str, int, Function]:
     """(operation, type, elements, function) of an atomic."""
     words = ins.opcode
     word = next((w for w in words[1:] if w in WORDS), None)
@@ -119,7 +119,7 @@ def operand_rows(d: Decoder, ins: tree.Instruction, index: int, kind: str, count
 
 def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     words = ins.opcode
-    word, kind, count, function = legal(d, ins)
+    word, kind, count, function = require_atomic(d, ins)
     wide = kind == "b128"
     width, parts = (8, 2) if wide else (width_of(kind) // 8, 1)
     returns = words[0] == "atom"
@@ -137,7 +137,7 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
             raise d.error(ins, f"{ins.mnemonic} gives {count} elements, not {len(outs)}")
     number = 2 if word == "cas" else 1
     sources = [operand_rows(d, ins, first + 1 + i, kind, count) for i in range(number)]
-    policy(d, ins, first + 1 + number)
+    check_cache_policy(d, ins, first + 1 + number)
     machine = d.machine
     memory = machine.memory
     on_global = flushing(function, "f32") if kind == "f32" else function

@@ -13,8 +13,8 @@ from fragir.emulator.machine.barriers import (
     FIELD,
     LIVE,
     NONE,
-    flat,
-    misused,
+    flat_lanes,
+    misuse_error,
     pack,
     tell,
     unpack,
@@ -78,7 +78,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
         ):
             if machine.hooks:
                 for kind in ("sync", "release"):
-                    tell(machine, kind, "block", number, flat(machine, sel, None))
+                    tell(machine, kind, "block", number, flat_lanes(machine, sel, None))
             return after  # everybody is here
         lanes = np.ones(number_row[sel].shape, np.bool_) if mask is None else mask
         if wait:
@@ -179,7 +179,7 @@ def mbarriers_at(machine: Machine, place: MemoryOperand, sel: Select, mask: Mask
     return parts[0][1]
 
 
-def _own(machine: Machine, at: I64, lanes: I64) -> None:
+def _check_own(machine: Machine, at: I64, lanes: I64) -> None:
     """init, inval and waits are for mbarriers of the lane's own block."""
     if machine.cluster_size == 1:
         return
@@ -187,7 +187,7 @@ def _own(machine: Machine, at: I64, lanes: I64) -> None:
     if other.any():
         index = tuple(np.argwhere(other)[0])
         what = "{} lies in another block, where it can only be arrived at"
-        raise misused(machine, int(at[index]), what, int(lanes[index]))
+        raise misuse_error(machine, int(at[index]), what, int(lanes[index]))
 
 
 def _space(d: Decoder, ins: tree.Instruction) -> str:
@@ -200,14 +200,14 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
     def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
         lanes = get(machine.lane_ids, sel, mask)
-        _own(machine, at, lanes)
+        _check_own(machine, at, lanes)
         tell_mbarrier(machine, "init", at, lanes)
         value = get(count, sel, mask).astype(np.uint64)
         bad = (value < 1) | (value > FIELD)
         if bad.any() and machine.engine.machine is machine:  # not on a plane beside it
             index = tuple(np.argwhere(bad)[0])
             what = f"{{}} cannot expect {int(value[index])} arrivals, only 1 to {FIELD}"
-            raise misused(machine, int(at[index]), what, int(lanes[index]))
+            raise misuse_error(machine, int(at[index]), what, int(lanes[index]))
         machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20) | np.uint64(LIVE))
         machine.progress = True
 
@@ -219,7 +219,7 @@ def _inval(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
-        _own(machine, at, get(machine.lane_ids, sel, mask))
+        _check_own(machine, at, get(machine.lane_ids, sel, mask))
         tell_mbarrier(machine, "inval", at, get(machine.lane_ids, sel, mask))
         machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
         machine.progress = True
@@ -249,7 +249,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
         for position in distinct(each):
             which = np.flatnonzero(each == position)
             if not expects and amount is not None:
-                _refuse_excess(machine, int(position), values[which], who[which])
+                _check_no_excess(machine, int(position), values[which], who[which])
             counts = np.ones(len(which), np.int64) if expects else values[which]
             pending = unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]
             groups = [which]
@@ -261,7 +261,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
                 count, tx = (len(group), total) if expects else (total, 0)
                 if stays and count >= unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]:
                     what = "{} would complete its phase, which .noComplete forbids"
-                    raise misused(machine, int(position), what, int(who[group[-1]]))
+                    raise misuse_error(machine, int(position), what, int(who[group[-1]]))
                 if drops:
                     _drop(machine, int(position), count)
                 old[group] = update(machine, int(position), count, tx, lane=int(who[group[-1]]))
@@ -276,13 +276,13 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def _refuse_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
+def _check_no_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
     """One thread cannot arrive more often than the phase still waits for."""
     pending, expected, _, _ = unpack(int(machine.memory.shared.view(8)[at >> 3]))
     most = int(counts.max())
     if expected and most > (pending if len(counts) == 1 else expected):
         what = f"{{}} expects fewer arrivals: {most} come, {pending} of {expected} are pending"
-        raise misused(machine, at, what, int(lanes[counts.argmax()]))
+        raise misuse_error(machine, at, what, int(lanes[counts.argmax()]))
 
 
 def _drop(machine: Machine, at: int, number: int) -> None:
@@ -321,7 +321,7 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         at = mbarriers_at(machine, place, sel, mask)
         words = machine.memory.shared.gather(at, 8, 1)
         if machine.cluster_size > 1:
-            _own(machine, at, get(machine.lane_ids, sel, mask))
+            _check_own(machine, at, get(machine.lane_ids, sel, mask))
         if (words & np.uint64(LIVE) == 0).any():
             index = int(np.flatnonzero(words & np.uint64(LIVE) == 0)[0])
             raise AccessFault(

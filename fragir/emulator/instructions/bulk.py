@@ -51,7 +51,7 @@ def shared_address(address: Any) -> Any:
     return address
 
 
-def named(d: Decoder, ins: Instruction) -> dict[str, int]:
+def operands_by_name(d: Decoder, ins: Instruction) -> dict[str, int]:
     """Where its operands stand, by the names that its row's line has for them."""
     line, given = d.program.opcodes.find(ins.opcode, d.count(ins)).line, set(ins.opcode)
     assert line is not None
@@ -66,7 +66,7 @@ def bulk(d: Decoder, ins: Instruction) -> Step:
     space = {**dict(zip(("[a]", "[b]"), spaces, strict=False)), "[m]": "shared"}
     operands: dict[str, Any] = {
         name: d.place(ins, at, space[name]) if name in space else d.source(ins, at, _KINDS[name])
-        for name, at in named(d, ins).items()
+        for name, at in operands_by_name(d, ins).items()
     }
     if "[b]" not in operands:
         return nothing  # a prefetch
@@ -139,11 +139,11 @@ def _run(
         outside = None
         if "global" in (source.space, into.space):
             at = begin if source.space == "global" else start
-            runs = np.array([at + skip[0]]) if each == _ALL_BYTES else _chosen(at, size, each)
+            runs = np.array([at + skip[0]]) if each == _ALL_BYTES else _masked_bytes(at, size, each)
             outside = Region(runs, size - sum(skip) if each == _ALL_BYTES else 1)
         targets, shared = [(start, word)], outside
         if blocks is not None:
-            targets = spread(memory, int(homes[index]), start, word, int(blocks[index]))
+            targets = multicast_places(memory, int(homes[index]), start, word, int(blocks[index]))
         for place, signal in targets:
             act = partial(
                 _move,
@@ -168,7 +168,9 @@ def _run(
                     signal=signal,
                     size=size,
                     atomic=function is not None and writes,
-                    exact=_chosen(begin, size, each) if reads and each != _ALL_BYTES else None,
+                    exact=_masked_bytes(begin, size, each)
+                    if reads and each != _ALL_BYTES
+                    else None,
                     region=outside,
                     shares=shared,
                 )
@@ -182,7 +184,7 @@ def _chunks(start: int, size: int) -> I64:
     return np.arange(start, start + size, UNIT, dtype=np.int64)
 
 
-def _chosen(start: int, size: int, mask: int) -> I64:
+def _masked_bytes(start: int, size: int, mask: int) -> I64:
     """The bytes of a region that the mask of .cp_mask picks out of every 16."""
     at = np.arange(start, start + size, dtype=np.int64)
     return at[np.resize([bool(mask >> i & 1) for i in range(UNIT)], size)]
@@ -218,7 +220,7 @@ def check_mask(memory: DeviceMemory, chosen: int) -> None:
         raise AccessFault(reason, chosen, 0, "out-of-bounds")
 
 
-def spread(
+def multicast_places(
     memory: DeviceMemory, home: int, start: int, word: int, chosen: int, pair: bool = False
 ) -> list[tuple[int, int]]:
     """(destination, mbarrier) in every block of the cluster that a multicast's mask names.
@@ -259,7 +261,7 @@ def _move(
         elif into[0] == "shared":
             target[...] = 0
     elif mask != _ALL_BYTES:
-        chosen = _chosen(0, size, mask)
+        chosen = _masked_bytes(0, size, mask)
         target[chosen] = data[chosen]
     else:
         target[...] = data

@@ -16,7 +16,13 @@ import numpy.typing as npt
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.instructions.bulk import REDUCTIONS, check_mask, named, shared_address, spread
+from fragir.emulator.instructions.bulk import (
+    REDUCTIONS,
+    check_mask,
+    multicast_places,
+    operands_by_name,
+    shared_address,
+)
 from fragir.emulator.machine.lanes import Mask, Select, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
 from fragir.emulator.machine.tensor_map import CHUNK, MapFields, read
@@ -71,7 +77,7 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
 
 
 def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
-    words, at = ins.opcode, named(d, ins)
+    words, at = ins.opcode, operands_by_name(d, ins)
     needed, said = _needed(words)
     if needed and needed not in abilities(target_of(d.target_name)):
         hint = f"it needs {said}"
@@ -179,7 +185,9 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
             targets = [(start, word)]
             if blocks is not None:
                 chosen = int(blocks[index])
-                targets = spread(memory, int(homes[index]), start, word, chosen, form.pair)
+                targets = multicast_places(
+                    memory, int(homes[index]), start, word, chosen, form.pair
+                )
             region: Region | None = Region(cells[inside], fields.unit.bytes)
             for to, signal in targets:
                 _load(machine, fields, cells, inside, to, signal, int(lane), size, region)

@@ -66,7 +66,7 @@ class Handovers:
             )
         pairs: list[tuple[Fetch, Put]] = []
         for source, place in zip(sources, places, strict=True):
-            a, b = self.known(ins, source), self.known(ins, place)
+            a, b = self.require_entity(ins, source), self.require_entity(ins, place)
             if isinstance(b, tree.Sink):
                 continue
             if not isinstance(b, Symbol | Register):
@@ -91,7 +91,7 @@ class Handovers:
             return self.program.find(self.decoder.scope, value.text)
         return value
 
-    def known(self, ins: tree.Instruction, value: Any) -> Any:
+    def require_entity(self, ins: tree.Instruction, value: Any) -> Any:
         """As `entity`; an error where a name stands for nothing that a call can pass."""
         found = self.entity(value)
         if not isinstance(value, tree.Name):
@@ -128,7 +128,7 @@ class Handovers:
         def framed(sel: Select, mask: Mask) -> Array:
             frame = next_frame(machine.stack_top[sel]) if callee else machine.frame[sel]
             if callee:
-                reserve(machine, frame + np.uint64(offset + symbol.size), mask)
+                check_stack(machine, frame + np.uint64(offset + symbol.size), mask)
             return home[sel] + frame.astype(np.int64) + offset
 
         return framed
@@ -213,7 +213,7 @@ def next_frame(top: Array) -> Array:
     return (top + np.uint64(FRAME - 1)) & np.uint64(~(FRAME - 1) & (1 << 64) - 1)
 
 
-def reserve(machine: Machine, top: Array, mask: Mask) -> None:
+def check_stack(machine: Machine, top: Array, mask: Mask) -> None:
     """Refuse stacks that grow beyond the lane's local memory."""
     highest = int(top.max() if mask is None else top[mask].max())
     if highest > machine.memory.local_size:

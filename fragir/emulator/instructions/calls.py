@@ -18,8 +18,8 @@ from fragir.emulator.instructions.call_frames import (
     Handovers,
     Put,
     bits_of,
+    check_stack,
     next_frame,
-    reserve,
 )
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.externs import EXTERNS, Call, Extern
@@ -157,7 +157,7 @@ class Calls(Handovers):
         if callee.frame_size:
             base = next_frame(machine.stack_top[sel])
             top = base + np.uint64(callee.frame_size)
-            reserve(machine, top, mask)
+            check_stack(machine, top, mask)
             store(machine.frame, sel, mask, base)
             store(machine.stack_top, sel, mask, top)
 

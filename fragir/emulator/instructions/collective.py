@@ -11,8 +11,8 @@ from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
     StraightDecoder,
-    given,
-    only,
+    check_words,
+    destination_or_none,
 )
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
@@ -279,26 +279,26 @@ def set_registers(d: Decoder, ins: Instruction) -> Step:
 # -- straight runs ---------------------------------------------------------------------------------
 
 
-def _literal_members(d: StraightDecoder, ins: Instruction) -> None:
+def _check_literal_members(d: StraightDecoder, ins: Instruction) -> None:
     if d.literal(ins, d.count(ins) - 1) is None:
         raise NoStraightCode
 
 
 def straight_shuffle(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
-    _literal_members(d, ins)
-    only(ins, "shfl", "sync", "b32", *SHUFFLES)
+    _check_literal_members(d, ins)
+    check_words(ins, "shfl", "sync", "b32", *SHUFFLES)
     mode = next(SHUFFLES[w] for w in ins.opcode if w in SHUFFLES)
     first, second = d.pair(d.operand(ins, 0))
-    out = given(d.out_of(ins, first, "u32"))
-    valid = given(None if second is None else d.out_of(ins, second, "pred"))
+    out = destination_or_none(d.out_of(ins, first, "u32"))
+    valid = destination_or_none(None if second is None else d.out_of(ins, second, "pred"))
     operands = d.sources(ins, ["u32"] * 3)
     return [StraightCode("", operands, out, valid, SHUFFLE, immediate=mode)]
 
 
 def straight_vote(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
-    _literal_members(d, ins)
+    _check_literal_members(d, ins)
     how = next(w for w in ins.opcode if w in VOTES)
-    out = given(d.out(ins, 0, "u32" if how == "ballot" else "pred"))
+    out = destination_or_none(d.out(ins, 0, "u32" if how == "ballot" else "pred"))
     return [StraightCode("", d.sources(ins, ["pred"]), out, kind=VOTE, immediate=VOTES[how])]
 
 

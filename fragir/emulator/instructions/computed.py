@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fragir.emulator.instructions.alu import elementwise, nothing, seen_as, typed
+from fragir.emulator.instructions.alu import elementwise, nothing, seen_as, typed_step
 from fragir.emulator.instructions.straight_rows import (
     NoStraightCode,
     StraightDecoder,
+    destination_or_none,
     elements,
-    given,
 )
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import COMBINE, COMPARE
 from fragir.emulator.numbers.types import dtype_of, width_of
 from fragir.emulator.values.arrays import amounts, definition, dtype
-from fragir.emulator.values.c import expression, immediate, widened
+from fragir.emulator.values.c import expression, immediate, widen
 from fragir.emulator.values.language import INTEGERS, Computation, value_of
 from fragir.emulator.values.roads import short_road
 
@@ -63,7 +63,7 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
     quick = short_road(what) if narrow else None
     if quick is not None and not immediates:
         if quick.into is not None:
-            step = typed(quick.function, out, rows, quick.into, quick.given)
+            step = typed_step(quick.function, out, rows, quick.into, quick.given)
             if step is not None:
                 return step
         else:
@@ -143,7 +143,7 @@ def encode(d: StraightDecoder, ins: Instruction, found: Found) -> list[StraightC
     function = expression(what)
     if function is None:
         raise NoStraightCode
-    operands = [d.given(ins, o.place, o.kind) for o in what.operands.values()]
+    operands = [d.destination_at(ins, o.place, o.kind) for o in what.operands.values()]
     number = immediate(what.words)
     for index in what.immediates.values():
         number = (d.literal(ins, index) or 0) & 0xFF
@@ -161,11 +161,11 @@ def _comparison(
     if function is None or what.elements > 1:
         raise NoStraightCode
     first, second = d.pair(d.operand(ins, 0))
-    operands = [d.given(ins, o.place, o.kind) for o in what.operands.values()]
+    operands = [d.destination_at(ins, o.place, o.kind) for o in what.operands.values()]
     if combine:
-        operands.append(d.given(ins, 3, "pred"))
-    p = given(d.out_of(ins, first, "pred"))
-    q = given(None if second is None else d.out_of(ins, second, "pred"))
+        operands.append(d.destination_at(ins, 3, "pred"))
+    p = destination_or_none(d.out_of(ins, first, "pred"))
+    q = destination_or_none(None if second is None else d.out_of(ins, second, "pred"))
     return [StraightCode(function.text, operands, p, q, kind=COMPARE, combine=combine)]
 
 
@@ -190,7 +190,7 @@ def _conversion(d: StraightDecoder, ins: Instruction, what: Computation) -> list
                 kind = into
             elif kind[0] == "s" and into[0] == "u":
                 raise NoStraightCode
-        function = widened(register, kind)
+        function = widen(register, kind)
     elif register != width:
         raise NoStraightCode
     if function is None:

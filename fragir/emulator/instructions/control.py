@@ -22,7 +22,7 @@ from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 
-def guarded(step: Step, row: Row, negated: bool) -> Step:
+def guard_step(step: Step, row: Row, negated: bool) -> Step:
     """Run a step for the lanes whose predicate holds."""
 
     def run(sel: Select, mask: Mask) -> None:
@@ -65,10 +65,10 @@ class Control:
         if self.program.opcode(ins).ends == "branch" and len(ins.operands) == 1:
             (to,) = targets(self.program, ins, placed.scope)
             return self._branch(at, to, row, guard.negated if guard else False)
-        plain = self._plain(at, ins)
+        plain = self._plain_terminator(at, ins)
         if row is None or guard is None:
             return plain
-        return self._guarded(at, plain, row, guard.negated)
+        return self._guarded_terminator(at, plain, row, guard.negated)
 
     def write(self, sel: Select, mask: Mask, value: Any) -> None:
         key = self.machine.key
@@ -105,7 +105,9 @@ class Control:
 
         return run
 
-    def _guarded(self, at: int, plain: Terminator, row: Row, negated: bool) -> Terminator:
+    def _guarded_terminator(
+        self, at: int, plain: Terminator, row: Row, negated: bool
+    ) -> Terminator:
         after = at + 1
 
         def run(sel: Select, mask: Mask) -> int | None:
@@ -125,10 +127,10 @@ class Control:
 
         return run
 
-    def _plain(self, at: int, ins: tree.Instruction) -> Terminator:
+    def _plain_terminator(self, at: int, ins: tree.Instruction) -> Terminator:
         match self.program.opcode(ins).ends:
             case "branch":
-                return self._indexed(at, ins)
+                return self._indexed_terminator(at, ins)
             case "call":
                 return self.calls.call(at)
             case "return" if self._function(at).node.kind != "entry":
@@ -172,7 +174,7 @@ class Control:
 
         return run
 
-    def _indexed(self, at: int, ins: tree.Instruction) -> Terminator:
+    def _indexed_terminator(self, at: int, ins: tree.Instruction) -> Terminator:
         places = np.array(targets(self.program, ins, self.program.code[at].scope), np.int32)
         index = self.decoder.source(ins, 0, "u32")
 

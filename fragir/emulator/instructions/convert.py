@@ -15,8 +15,8 @@ from fragir.emulator.instructions.straight_rows import (
     Encode,
     NoStraightCode,
     StraightDecoder,
+    check_words,
     elements,
-    only,
 )
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.straight import StraightCode
@@ -25,13 +25,13 @@ from fragir.emulator.numbers.rounding import (
     decode,
     fixed_point,
     from_fixed_point,
-    narrow,
     narrow_at_random,
+    narrowed_bits,
     power_of_two,
     scale_value,
 )
 from fragir.emulator.numbers.types import DTYPES, F64, FORMATS, UINT, Array, Format, width_of
-from fragir.emulator.values.c import PAIRS, immediate, joined, part_of, widened
+from fragir.emulator.values.c import PAIRS, immediate, join_parts, part_of, widen
 from fragir.emulator.values.language import range_of
 from fragir.emulator.values.reals import flush
 from fragir.ptx import tree
@@ -157,7 +157,7 @@ def straight_pairs(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCo
     into, kind = [w for w in ins.opcode[1:] if w in DTYPES]
     if into not in PAIRS or kind != "f32":
         raise NoStraightCode
-    only(ins, "cvt", into, kind, "rn", "rz")
+    check_words(ins, "cvt", into, kind, "rn", "rz")
     near, by = PAIRS[into]
     how = immediate(ins.opcode)
     out = d.wide_out(ins, d.operand(ins, 0), "u32")
@@ -179,7 +179,7 @@ def _converter(
         return to_scale
     if source == "ue8m0":
         form = FORMATS[element]
-        return lambda bits, scale: narrow(scale_value(bits), form, mode, words)
+        return lambda bits, scale: narrowed_bits(scale_value(bits), form, mode, words)
 
     def convert(bits: Array, scale: Array | None) -> Array:
         value = _values(flush(bits, "f32") if ftz else bits, source)
@@ -188,7 +188,7 @@ def _converter(
             value = value / factor if element == "s2f6" else value * factor
         if element == "s2f6":
             return fixed_point(value, words)
-        return narrow(value, FORMATS[element], mode, words)
+        return narrowed_bits(value, FORMATS[element], mode, words)
 
     return convert
 
@@ -422,16 +422,16 @@ def straight_move(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCod
     if isinstance(out_of, tree.Vector):
         part = width // len(out_of.elements)
         rows = [d.operand_of(ins, e, f"u{part}") for e in out_of.elements]
-        function = joined(len(rows), part)
+        function = join_parts(len(rows), part)
         if function is None:
             raise NoStraightCode
         return elements(function.text, d.out(ins, 0, f"u{width}"), rows)
     if kind == "pred":
-        return elements(widened(8, "u8").text, d.out(ins, 0, kind), d.sources(ins, [kind]))
+        return elements(widen(8, "u8").text, d.out(ins, 0, kind), d.sources(ins, [kind]))
     raw = f"u{width}"
     named = isinstance(out_of, tree.Name | tree.Component | tree.Float)
     source = d.bits(ins, out_of, kind if not named else raw, raw)
-    return elements(widened(width, raw).text, d.out(ins, 0, raw), [source])
+    return elements(widen(width, raw).text, d.out(ins, 0, raw), [source])
 
 
 STEPS: dict[str, Decode] = {

@@ -13,7 +13,7 @@ from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.rounding import encode, quantize
 from fragir.emulator.numbers.types import FORMATS, UINT, DType, dtype_of, layout_of, width_of
-from fragir.emulator.program.dataflow import plain, registers
+from fragir.emulator.program.dataflow import plain_operand, registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -98,7 +98,7 @@ WINDOWS = ("const", "param")
 FEW = 32
 
 
-def _made(row: Any) -> bool:
+def _is_made(row: Any) -> bool:
     """Whether a row is made whenever it is read."""
     return not isinstance(row, np.ndarray)
 
@@ -150,7 +150,7 @@ class Decoder:
     def operand(self, ins: tree.Instruction, index: int) -> tree.Operand:
         if index >= len(ins.operands):
             raise self.error(ins, f"{ins.mnemonic} needs more than {len(ins.operands)} operands")
-        return plain(ins.operands[index])
+        return plain_operand(ins.operands[index])
 
     def literal(self, ins: tree.Instruction, index: int) -> int | None:
         """The value of a constant operand, None where it is none."""
@@ -165,7 +165,7 @@ class Decoder:
     ) -> Row:
         match operand:
             case tree.Name():
-                return self._named(ins, operand, kind, wide)
+                return self._named_row(ins, operand, kind, wide)
             case tree.Component():
                 return self._component(ins, operand, kind)
             case tree.Float():
@@ -183,7 +183,7 @@ class Decoder:
                     return self._symbolic(ins, operand, kind)
                 return self.constant(kind, value)
 
-    def _named(
+    def _named_row(
         self, ins: tree.Instruction, operand: tree.Name, kind: str, wide: bool = False
     ) -> Row:
         name = operand.text
@@ -195,7 +195,7 @@ class Decoder:
         if name.startswith("%"):
             special = self.machine.special(name[1:])
             if special is not None:
-                return self._narrow(ins, special, kind, name)
+                return self._narrow_row(ins, special, kind, name)
         if name == "WARP_SZ":
             return self.constant(kind, LANES)
         raise self.program.error(f"{name} is not declared", operand.at)
@@ -208,9 +208,9 @@ class Decoder:
         special = self.machine.special(name[1:])
         if special is None:
             raise self.program.error(f"{name} is not known", operand.at)
-        return self._narrow(ins, special, kind, name)
+        return self._narrow_row(ins, special, kind, name)
 
-    def _narrow(self, ins: tree.Instruction, row: Row | Clock, kind: str, name: str) -> Row:
+    def _narrow_row(self, ins: tree.Instruction, row: Row | Clock, kind: str, name: str) -> Row:
         dtype = dtype_of(kind)
         if (kind == "pred") != (row.dtype == np.bool_):
             raise self.error(ins, f"{name} cannot be used as .{kind}")
@@ -251,8 +251,8 @@ class Decoder:
                 base = self.row(ins, operand.left, kind)
                 offset = self.program.constant(operand.right)
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
-                if self.registers(operand) or _made(base):
-                    self._no_sum(ins, operand, kind)
+                if self.registers(operand) or _is_made(base):
+                    self._check_integer_sum(ins, operand, kind)
                     moved: Any = Moved(base, (offset if operator == "+" else -offset) & mask)
                     return moved
                 shift = np.uint64((offset if operator == "+" else -offset) & mask)
@@ -272,7 +272,7 @@ class Decoder:
             case _:
                 raise self.error(ins, f"{ins.mnemonic} cannot take this operand")
 
-    def _no_sum(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> None:
+    def _check_integer_sum(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> None:
         """Refuses a register and a constant whose sum is none of integers.
 
         PTX has no such operand; ptxas takes it everywhere, and says nowhere what it means.

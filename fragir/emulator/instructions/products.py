@@ -40,7 +40,7 @@ def names(operand: tree.Operand) -> set[str]:
     return {e.text for e in elements if isinstance(e, tree.Name)}
 
 
-def fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) -> bool:
+def is_fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) -> bool:
     """Whether `nxt` can join the mma of `group` (dense, one opcode, independent)."""
     first = group[0]
     if nxt.opcode != first.opcode or nxt.guard is not None or len(nxt.operands) != 4:

@@ -75,7 +75,7 @@ class StraightDecoder(Decoder):
             self._read[id(array)] = array, operand
         return operand
 
-    def written(self, row: Any) -> RowOperand | None:
+    def destination(self, row: Any) -> RowOperand | None:
         """A row that is written; None: nothing is."""
         return None if row is None else row_operand(row, self.machine.warps)
 
@@ -87,21 +87,21 @@ class StraightDecoder(Decoder):
         if isinstance(operand, tree.Unary) and operand.operator == "!":
             found = self._register(operand.operand, kind)
             if found is not None:
-                return _inverted(found)
-        return self._shared(operand, self.read(self.row(ins, operand, kind)))
+                return _inverted_row(found)
+        return self._shareable(operand, self.read(self.row(ins, operand, kind)))
 
     def direct(self, operand: tree.Operand, kind: str) -> RowOperand | None:
         """A register of just that width; None for anything else."""
         return self._register(operand, kind)
 
     @staticmethod
-    def _shared(operand: tree.Operand, row: RowOperand) -> RowOperand:
+    def _shareable(operand: tree.Operand, row: RowOperand) -> RowOperand:
         """Literals are the same in every launch; addresses and special registers are not."""
         if isinstance(operand, tree.Unary) and operand.operator == "-":
             operand = operand.operand
         return row._replace(file=0) if isinstance(operand, tree.Integer | tree.Float) else row
 
-    def given(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand:
+    def destination_at(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand:
         """The same by its number."""
         return self.operand_of(ins, self.operand(ins, index), kind)
 
@@ -111,15 +111,15 @@ class StraightDecoder(Decoder):
         if found is not None:
             return found
         row = self.row(ins, operand, kind).view(dtype_of(raw))
-        return self._shared(operand, self.read(row))
+        return self._shareable(operand, self.read(row))
 
     def sources(self, ins: tree.Instruction, kinds: Iterable[str]) -> list[RowOperand]:
         """The operands from the second on, by their types."""
-        return [self.given(ins, i, kind) for i, kind in enumerate(kinds, 1)]
+        return [self.destination_at(ins, i, kind) for i, kind in enumerate(kinds, 1)]
 
     def out_of(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> RowOperand | None:
         """A destination of just that width; None for `_`."""
-        return self._register(operand, kind) or self.written(self.target_of(ins, operand, kind))
+        return self._register(operand, kind) or self.destination(self.target_of(ins, operand, kind))
 
     def out(self, ins: tree.Instruction, index: int, kind: str) -> RowOperand | None:
         """The same by its number."""
@@ -129,18 +129,20 @@ class StraightDecoder(Decoder):
         self, ins: tree.Instruction, operand: tree.Operand, kind: str
     ) -> RowOperand | None:
         """A destination that may be wider."""
-        return self._register(operand, kind) or self.written(self.wide_target(ins, operand, kind))
+        return self._register(operand, kind) or self.destination(
+            self.wide_target(ins, operand, kind)
+        )
 
     def guard(self, ins: tree.Instruction) -> RowOperand:
         """The predicate of a guarded instruction."""
         assert ins.guard is not None
         found = self._register(ins.guard.register, "pred")
         if found is not None:
-            return _inverted(found) if ins.guard.negated else found
+            return _inverted_row(found) if ins.guard.negated else found
         return self.read(self.row(ins, ins.guard.register, "pred"), ins.guard.negated)
 
 
-def _inverted(row: RowOperand) -> RowOperand:
+def _inverted_row(row: RowOperand) -> RowOperand:
     """A predicate of which the other value counts."""
     return row._replace(fields=(*row.fields[:4], INVERTED))
 
@@ -162,12 +164,12 @@ def elements(
     return [StraightCode(function, operands, out, immediate=immediate, times=times)]
 
 
-def given(row: RowOperand | None) -> RowOperand:
+def destination_or_none(row: RowOperand | None) -> RowOperand:
     """A destination, or that of nothing."""
     return NO_ROW if row is None else row
 
 
-def only(ins: tree.Instruction, *words: str) -> None:
+def check_words(ins: tree.Instruction, *words: str) -> None:
     """Gives an instruction up that has other words."""
     if not set(ins.opcode) <= set(words):
         raise NoStraightCode

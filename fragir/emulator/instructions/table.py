@@ -62,7 +62,7 @@ RUNS: dict[str, Encode] = {
 }
 
 
-def decoded(d: Decoder, ins: tree.Instruction) -> Step:
+def decode_step(d: Decoder, ins: tree.Instruction) -> Step:
     """The step of an instruction, its words in the order of its row, without its guard."""
     found = d.program.opcodes.find(ins.opcode, len(ins.operands))
     row = found.opcode
@@ -80,7 +80,7 @@ def decoded(d: Decoder, ins: tree.Instruction) -> Step:
 def step_of(d: Decoder, placed: Placed) -> Step:
     """Decode one instruction, without its guard."""
     d.placed = placed
-    return decoded(d, placed.ins)
+    return decode_step(d, placed.ins)
 
 
 # -- straight --------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class StraightEncoder:
         if found.words != ins.opcode:
             ins = replace(ins, opcode=found.words)
         try:
-            codes = self._encoded(ins, found)
+            codes = self._encode(ins, found)
             if guard is not None:
                 for code in codes:
                     code.guard = d.guard(ins)
@@ -140,7 +140,7 @@ class StraightEncoder:
         ins = self.decoder.program.code[at].ins
         return self._involved(ins) if id(ins) in self.decoder.watched else 0
 
-    def _encoded(self, ins: Instruction, found: Found) -> list[StraightCode]:
+    def _encode(self, ins: Instruction, found: Found) -> list[StraightCode]:
         row = found.opcode
         if row is not None and isinstance(row.decode, str):
             return encode(self.decoder, ins, found)

@@ -88,13 +88,13 @@ def change(d: Decoder, ins: Instruction) -> Step:
                 before: tuple[int, ...] = getattr(fields, field)
                 after = (*before[:order], value, *before[order + 1 :])
                 fields = replace(fields, **{field: after})
-            arena.bytes[at : at + SIZE] = np.frombuffer(_packed(fields, address, index), np.uint8)
+            arena.bytes[at : at + SIZE] = np.frombuffer(_pack(fields, address, index), np.uint8)
         machine.progress = True
 
     return run
 
 
-def _packed(fields: MapFields, address: int, index: int) -> bytes:
+def _pack(fields: MapFields, address: int, index: int) -> bytes:
     import struct
 
     try:

@@ -195,7 +195,7 @@ def _multiply_add(d: Decoder, ins: tree.Instruction) -> Step:
 # -- SIMD ------------------------------------------------------------------------------------------
 
 
-def _chosen(text: str, letter: str, default: str, many: int, most: int) -> list[int]:
+def _selected_parts(text: str, letter: str, default: str, many: int, most: int) -> list[int]:
     """`h32` as [2, 3]: which part of {b, a} each element takes, lowest element first."""
     text = text or default
     digits = [int(c) for c in reversed(text[1:]) if c.isdigit()]
@@ -221,12 +221,12 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     rows = [d.row(ins, node, "u32") for node in nodes]
     own = "".join(str(i) for i in reversed(range(many)))
     other = "".join(str(i + many) for i in reversed(range(many)))
-    a_from = _chosen(a_part, letter, letter + own, many, 2 * many - 1)
-    b_from = _chosen(b_part, letter, letter + other, many, 2 * many - 1)
+    a_from = _selected_parts(a_part, letter, letter + own, many, 2 * many - 1)
+    b_from = _selected_parts(b_part, letter, letter + other, many, 2 * many - 1)
     if len(a_from) != many or len(b_from) != many:
         raise EmulationError(f"selectors name {many} parts")
     node, part, _ = _operand(d, ins, 0)
-    mask = _chosen(part, letter, letter + own, many, many - 1)
+    mask = _selected_parts(part, letter, letter + own, many, many - 1)
     rows.append(d.source(ins, 3, "u32"))
     saturates, adds = "sat" in words, "add" in words
 

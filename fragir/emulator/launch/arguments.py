@@ -202,7 +202,7 @@ def copy_into_zeros(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]
         target[...] = source
         return
     for piece in _pieces(source):
-        if _any(source[piece]):
+        if _has_any(source[piece]):
             target[piece] = source[piece]
 
 
@@ -212,7 +212,7 @@ def copy_back(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> N
         target[...] = source
         return
     for piece in _pieces(source):
-        if _any(source[piece]) or _any(target[piece]):
+        if _has_any(source[piece]) or _has_any(target[piece]):
             target[piece] = source[piece]
 
 
@@ -221,7 +221,7 @@ def are_equal(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
     return all(np.array_equal(one[piece], other[piece]) for piece in _pieces(one))
 
 
-def _any(array: npt.NDArray[np.uint8]) -> bool:
+def _has_any(array: npt.NDArray[np.uint8]) -> bool:
     return bool(array.view(np.bool_).any())  # of bytes as truth values it ends at the first
 
 
@@ -344,7 +344,7 @@ class HostArrays:
             if self.arrays[index].flags.writeable:
                 copy_back(part, bytes_of(self.arrays[index]))
 
-    def refuse_read_only(self) -> None:
+    def check_read_only(self) -> None:
         """EmulationError where a read-only array is no longer what it was; call after `store`."""
         for index, part in self._parts():
             array = self.arrays[index]
@@ -422,7 +422,7 @@ class Arguments:
                 )
             return struct.pack("<Q", self.arrays.address(value, what))
         if needs_packer(value) or is_tensor_map(value):
-            return self._packed(what, parameter, value)
+            return self._pack(what, parameter, value)
         if value is None:
             return bytes(parameter.size)
         if isinstance(given, bytes | bytearray | memoryview):
@@ -433,7 +433,7 @@ class Arguments:
             return bytes(value)
         return self._scalar(what, parameter, value)
 
-    def _packed(self, what: str, parameter: Symbol, value: object) -> bytes:
+    def _pack(self, what: str, parameter: Symbol, value: object) -> bytes:
         """A tensor map, a struct, or the address of such."""
         size = parameter.size
         try:
@@ -487,6 +487,6 @@ class Arguments:
         """Copy what has changed back into the caller's arrays."""
         self.arrays.store()
 
-    def refuse_read_only(self) -> None:
+    def check_read_only(self) -> None:
         """EmulationError where the kernel wrote to an array that is read-only."""
-        self.arrays.refuse_read_only()
+        self.arrays.check_read_only()

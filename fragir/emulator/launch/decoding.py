@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from fragir.emulator.checks.instrument import instrument, overriding
 from fragir.emulator.instructions.collective import needs
-from fragir.emulator.instructions.control import Control, guarded
+from fragir.emulator.instructions.control import Control, guard_step
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.instructions.products import fusible, mma_group
+from fragir.emulator.instructions.products import is_fusible, mma_group
 from fragir.emulator.instructions.table import StraightEncoder, step_of
 from fragir.emulator.instructions.wgmma import registers_of
 from fragir.emulator.machine.lanes import Step
@@ -147,23 +147,23 @@ class Decoding:
             code.collectives[at] = needs(decoder, ins)
         if row.accumulates:
             code.warpgroups.add(at)
-        if row.fuses and ins.guard is None and len(ins.operands) == 4 and not self._alone(ins):
+        if row.fuses and ins.guard is None and len(ins.operands) == 4 and not self._is_alone(ins):
             group = [ins]
             while (
                 at + len(group) < len(program.code)
                 and at + len(group) not in code.leaders
-                and fusible(decoder, group, program.code[at + len(group)].ins)
-                and not self._alone(program.code[at + len(group)].ins)
+                and is_fusible(decoder, group, program.code[at + len(group)].ins)
+                and not self._is_alone(program.code[at + len(group)].ins)
                 and program.code[at + len(group)].scope is placed.scope
             ):
                 group.append(program.code[at + len(group)].ins)
             step, _ = instrument(decoder, group, mma_group(decoder, group))
-            code.steps[at] = self._watched(step, group)
+            code.steps[at] = self._watch_wgmma(step, group)
             return len(group)
         code.steps[at] = self._step(control, at)
         return 1
 
-    def _alone(self, ins: tree.Instruction) -> bool:
+    def _is_alone(self, ins: tree.Instruction) -> bool:
         return any(hook.alone(ins) for hook in self.parting)
 
     def _step(self, control: Control, at: int) -> Step:
@@ -174,15 +174,15 @@ class Decoding:
         step, asked = instrument(decoder, [ins], plain)
         if ins.guard is not None:
             holds = decoder.row(ins, ins.guard.register, "pred")
-            step = guarded(step, holds, ins.guard.negated)
+            step = guard_step(step, holds, ins.guard.negated)
             for hook in overriding(self.machine.hooks, "wrap_guard"):
                 plain, step = step, hook.wrap_guard(decoder, ins, step)
                 if step is not plain:
                     asked.append(hook)
         self._look(at, asked)
-        return step if row.bits == "wgmma" else self._watched(step, [ins])
+        return step if row.bits == "wgmma" else self._watch_wgmma(step, [ins])
 
-    def _watched(self, step: Step, group: list[tree.Instruction]) -> Step:
+    def _watch_wgmma(self, step: Step, group: list[tree.Instruction]) -> Step:
         """Steps that use registers of some wgmma look whether they may."""
         if not len(self.watched):
             return step
@@ -311,7 +311,7 @@ class Shelf:
             self._size = 0
 
     @property
-    def held(self) -> tuple[int, int]:
+    def held_counts(self) -> tuple[int, int]:
         """How many texts and programs it keeps."""
         with self._lock:
             return len(self._texts), sum(len(kept.idle) for kept in self._programs.values())

@@ -37,7 +37,7 @@ from fragir.emulator.machine.watch import BEAT, Moment
 from fragir.emulator.numbers.types import count_of, kind_of, width_of
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
-from fragir.errors import pass_on, whole_number
+from fragir.errors import pass_on, require_whole_number
 from fragir.ptx.opcodes.row import Opcode
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Division:
 
     # -- dividing ----------------------------------------------------------------------------------
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether to divide now. Raises Again where another process has failed already."""
         if self.divided:
             if self._board[:, _FAILED].any():
@@ -479,7 +479,7 @@ def jobs_of(asked: int | None) -> int:
     EmulationError where that is no whole number from 1 on.
     """
     if asked is not None:
-        return whole_number(asked, "jobs", 1)
+        return require_whole_number(asked, "jobs", 1)
     text = os.environ.get(VARIABLE, "")
     if not text:
         return _cores()

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
-from fragir.emulator.checks.selection import MakesCheck, hooks_for, listed, may_merge, merges
+from fragir.emulator.checks.selection import (
+    MakesCheck,
+    hooks_for,
+    may_merge,
+    merges,
+    require_checks,
+)
 from fragir.emulator.launch import placement
 from fragir.emulator.launch.arguments import Arguments
 from fragir.emulator.launch.decoding import Decoding, Shelf
@@ -30,10 +36,10 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.program.dataflow import misused
-from fragir.emulator.report import Asynchrony, EmulationError, Report, gathered
+from fragir.emulator.program.dataflow import misuse_of
+from fragir.emulator.report import Asynchrony, EmulationError, Report, gather
 from fragir.emulator.tensor_cores import Settings
-from fragir.errors import extent, kind_of, one_of, whole_number
+from fragir.errors import check_one_of, kind_of, require_extent, require_whole_number
 from fragir.ptx import tree
 from fragir.ptx.opcodes.table import OPCODES
 
@@ -184,16 +190,16 @@ def run(
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
     started = time.perf_counter()
-    shared = whole_number(shared, "shared")
-    whole_number(resident, "resident", 1)
+    shared = require_whole_number(shared, "shared")
+    require_whole_number(resident, "resident", 1)
     if schedule is not None:
-        schedule = whole_number(schedule, "schedule")
+        schedule = require_whole_number(schedule, "schedule")
     if stack is not None:
-        whole_number(stack, "stack", 0)
+        require_whole_number(stack, "stack", 0)
     for what, text in (("entry", entry), ("target", target), ("ptxas", ptxas)):
         if text is not None and not isinstance(cast("object", text), str):
             raise EmulationError(f"{what} is a str, not {kind_of(text)}")
-    one_of(asynchrony, ("late", "early", "random"), "asynchrony")
+    check_one_of(asynchrony, ("late", "early", "random"), "asynchrony")
     core()  # FRAGIR_CORE may ask for one that is not there
     if not isinstance(cast("object", ptx), str | tree.Module):
         raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
@@ -215,7 +221,7 @@ def run(
         resident=resident,
         check=check,
         fragments=fragments,
-        checks=listed(checks),
+        checks=require_checks(checks),
         stack=stack,
         output=output,
         cooperative=cooperative,
@@ -241,7 +247,7 @@ def run(
         error.report = launch.report
         raise
     finally:
-        launch.report.findings = gathered(launch.report.findings, ordered=True)
+        launch.report.findings = gather(launch.report.findings, ordered=True)
     launch.report.statistics.seconds = time.perf_counter() - started
     if not checks:  # those of a user may keep it
         PROGRAMS.give(launch.program, entry)
@@ -257,7 +263,7 @@ def _version(text: str) -> tuple[int, int]:
 
 
 def _dim3(what: str, value: Sequence[int]) -> Dim3:
-    numbers = extent(value, what)
+    numbers = require_extent(value, what)
     if min(numbers) < 1:
         raise EmulationError(f"{what} must be up to three positive numbers, not {numbers}")
     return numbers
@@ -298,7 +304,7 @@ class Launch:
         self.report = Report()
         self.watch = watch or Watch(None)
         self.program = program = PROGRAMS.take(module, entry)
-        self._refuse_unknown()
+        self._check_known()
         self.grid = grid
         name = target_of(module, target)
         cluster = cluster_of(program, cluster)
@@ -320,7 +326,7 @@ class Launch:
             # Half of the clusters wait, so that there is something to cancel.
             self.wave = min(self.wave, (total // size + 1) // 2 * size)
         if cooperative is None:
-            cooperative = placement.synchronises(program)
+            cooperative = placement.is_cooperative(program)
         workspace = None
         if cooperative:
             placement.check_resident(block, grid)
@@ -386,7 +392,7 @@ class Launch:
 
     # -- checks before anything runs -------------------------------------------------------------
 
-    def _refuse_unknown(self) -> None:
+    def _check_known(self) -> None:
         if self.program.legal:
             return
         for placed in self.program.code:
@@ -394,7 +400,7 @@ class Launch:
             found = self.program.opcodes.find(ins.opcode, len(ins.operands))
             if found.opcode is None or found.line is None:
                 raise self.program.error(found.problem, ins.at, found.hint)
-            problem = misused(found.line, ins)
+            problem = misuse_of(found.line, ins)
             if problem is not None:
                 raise self.program.error(problem[0], ins.at, problem[1])
         self.program.legal = True
@@ -423,7 +429,7 @@ class Launch:
         with np.errstate(all="ignore"):
             for hook in self.hooks:
                 hook.on_launch_end()
-        self.arguments.refuse_read_only()
+        self.arguments.check_read_only()
         if self.stream is not None:
             self.stream.end(self.machine, self.program, self.hooks)
 

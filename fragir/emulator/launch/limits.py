@@ -16,7 +16,7 @@ from fragir.ptx import machines, tree
 _NAME = re.compile(r"sm_([0-9]+)([af]?)")
 
 
-def split(target: str) -> tuple[int, str]:
+def split_target(target: str) -> tuple[int, str]:
     """The number and the suffix of a target's name. Raises EmulationError where it is none."""
     found = _NAME.fullmatch(target)
     if found is None:
@@ -24,14 +24,14 @@ def split(target: str) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
-def runs(code: str, machine: str) -> bool:
+def can_run(code: str, machine: str) -> bool:
     """Whether code for one target runs on another.
 
     Plain targets run on every later machine, `a` only on that very one, `f` on the later members
     of the family: machines whose numbers begin alike (sm_100f: 100 and 103, but not 120).
     """
-    number, suffix = split(code)
-    other, other_suffix = split(machine)
+    number, suffix = split_target(code)
+    other, other_suffix = split_target(machine)
     if suffix == "a":
         return code == machine
     if suffix == "f":
@@ -43,11 +43,11 @@ def target_of(module: tree.Module, target: str | None) -> str:
     """The machine it runs on: the PTX's own unless one is asked for that can run it."""
     own = module.target[0] if module.target else None
     if own is not None:
-        split(own)
+        split_target(own)
     if target is None:
         return own or "sm_80"
-    split(target)
-    if own is not None and not runs(own, target):
+    split_target(target)
+    if own is not None and not can_run(own, target):
         raise EmulationError(f"this is code for {own}, which does not run on {target}")
     return target
 

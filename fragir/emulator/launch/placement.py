@@ -43,7 +43,7 @@ def reserved_bytes(program: Program) -> int:
     return RESERVED if any(_RESERVED.fullmatch(name) for name in program.special_names) else 0
 
 
-def synchronises(program: Program) -> bool:
+def is_cooperative(program: Program) -> bool:
     """Whether a kernel looks for the workspace of a cooperative launch."""
     names = program.special_names
     return f"%{_HIGH}" in names and f"%{_LOW}" in names
@@ -261,7 +261,7 @@ def place_variables(program: Program, memory: DeviceMemory, shared: int) -> tupl
 def lay_out_frames(program: Program) -> None:
     """Variables of recursive functions get offsets in a frame."""
     for routine in program.routines.values():
-        if not program.recursive(routine):
+        if not program.is_recursive(routine):
             continue
         size = 0
         for symbol in routine.variables:

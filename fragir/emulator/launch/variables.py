@@ -38,9 +38,9 @@ class Variables:
                 raise EmulationError(f"there is no variable {name}", hint=_names(list(known)))
             self._pairs.append((symbol, _fitting(symbol, value)))
         self.given = frozenset(given)
-        self._refuse_shared(arguments)
+        self._check_apart(arguments)
 
-    def _refuse_shared(self, arguments: Sequence[object]) -> None:
+    def _check_apart(self, arguments: Sequence[object]) -> None:
         """A variable's array that is written lies in memory that nothing else uses."""
         arrays = [array for argument in arguments for _, array in arrays_of(argument, "")]
         for index, (symbol, array) in enumerate(self._pairs):

@@ -220,7 +220,7 @@ class AccessPattern:
             self.apart = every(ascending[1:] > ascending[:-1])
         self.low, self.high = ascending.item(0) - first, ascending.item(-1) - first
 
-    def moved(self, by: int) -> I64:
+    def moved_positions(self, by: int) -> I64:
         """The positions that far from the first ones."""
         return self.at + by if by else self.at
 

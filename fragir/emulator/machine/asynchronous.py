@@ -113,7 +113,7 @@ class AsyncEngine:
             and sel == slice(0, self.machine.resident)
             and int(limit.min()) == (bound := int(limit.max()))
         ):
-            self.copies = [c for c in self.copies if not self._whole(c, bound)]
+            self.copies = [c for c in self.copies if not self._is_whole(c, bound)]
             if not any(c.low < bound for c in self.copies):
                 return
         limits = np.full(self.committed.shape, -1, np.int32)
@@ -133,7 +133,7 @@ class AsyncEngine:
                 kept.append(copy)
         self.copies = kept
 
-    def _whole(self, copy: Copy, bound: int) -> bool:
+    def _is_whole(self, copy: Copy, bound: int) -> bool:
         if copy.high >= bound:
             return False
         self._retire(copy)

@@ -39,7 +39,7 @@ def pack(pending: int, expected: int, tx: int, parity: int) -> int:
     return pending | expected << 20 | (tx & _TX) << 40 | LIVE | parity << 63
 
 
-def misused(machine: State, at: int, what: str, lane: int | None) -> EmulationError:
+def misuse_error(machine: State, at: int, what: str, lane: int | None) -> EmulationError:
     """The error of a lane (its flat number) at the mbarrier at a position; `{}` is its name."""
     offset = at % max(machine.memory.shared_stride, 1)
     error = EmulationError(what.format(f"the mbarrier at shared offset {offset}"), kind="mbarrier")
@@ -71,7 +71,7 @@ def update(
     old = int(words[at >> 3])
     pending, expected, bytes_left, parity = unpack(old)
     if not old & LIVE:
-        raise misused(machine, at, "{} is not initialised", lane)
+        raise misuse_error(machine, at, "{} is not initialised", lane)
     bytes_left += tx
     pending += more
     while True:
@@ -86,9 +86,9 @@ def update(
         if not arrivals or not expected:
             break
     if arrivals:
-        raise misused(machine, at, "{} expects fewer arrivals", lane)
+        raise misuse_error(machine, at, "{} expects fewer arrivals", lane)
     if abs(bytes_left) > FIELD:
-        raise misused(machine, at, f"the transaction count of {{}} exceeds {FIELD}", lane)
+        raise misuse_error(machine, at, f"the transaction count of {{}} exceeds {FIELD}", lane)
     words[at >> 3] = pack(pending, expected, bytes_left, parity)
     machine.progress = True
     if not pending and bytes_left < 0:
@@ -181,7 +181,13 @@ class BlockBarriers:
             self.waits[sel] = np.where(lanes, number, self.waits[sel])
         machine.progress = True
         if machine.hooks:
-            tell(machine, "sync" if wait else "arrive", "block", number, flat(machine, sel, lanes))
+            tell(
+                machine,
+                "sync" if wait else "arrive",
+                "block",
+                number,
+                flat_lanes(machine, sel, lanes),
+            )
         self.check(number)
 
     def _note(self, blocks: I64, number: int, site: int, wait: bool) -> None:
@@ -266,18 +272,18 @@ class BlockBarriers:
         self.cluster_arrivals[sel] += lanes
         self.machine.progress = True
         if self.machine.hooks:
-            tell(self.machine, "arrive", "cluster", 0, flat(self.machine, sel, lanes))
+            tell(self.machine, "arrive", "cluster", 0, flat_lanes(self.machine, sel, lanes))
         self.check_cluster()
 
     def cluster_wait(self, sel: Select, lanes: Bools) -> Bools:
         """The lanes that may go on at once; the others wait."""
         if self.machine.hooks and lanes.any():
-            tell(self.machine, "wait", "cluster", 0, flat(self.machine, sel, lanes))
+            tell(self.machine, "wait", "cluster", 0, flat_lanes(self.machine, sel, lanes))
         per = self.machine.warps_per_block * self.machine.cluster_size
         phase = np.repeat(self.cluster_phase, per)[sel]
         free = lanes & (self.cluster_arrivals[sel] <= phase[:, None])
         if self.machine.hooks and free.any():
-            tell(self.machine, "release", "cluster", 0, flat(self.machine, sel, free))
+            tell(self.machine, "release", "cluster", 0, flat_lanes(self.machine, sel, free))
         self.waits[sel] = np.where(lanes & ~free, CLUSTER, self.waits[sel])
         return free
 
@@ -337,7 +343,7 @@ class BlockBarriers:
         )
 
 
-def flat(machine: State, sel: Select, lanes: Bools | None) -> I64:
+def flat_lanes(machine: State, sel: Select, lanes: Bools | None) -> I64:
     """The flat numbers of lanes of the warps `sel`; None: all of them."""
     ids = machine.lane_ids[sel]
     return ids.ravel() if lanes is None else ids[lanes]

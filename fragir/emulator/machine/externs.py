@@ -19,7 +19,7 @@ import numpy as np
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.memory import GLOBAL_BASE, LOCAL_WINDOW, AccessFault
 from fragir.emulator.report import EmulationError
-from fragir.errors import foreign
+from fragir.errors import callers_code
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
@@ -142,7 +142,7 @@ def _pieces(form: str) -> tuple[tuple[str | _Shows, ...], int]:
 def _shows(match: re.Match[str]) -> _Shows:
     width, precision = match["width"], match["precision"]
     if "*" not in (width, precision):
-        return _styled(match["flags"], width, precision, match["length"], match["kind"])
+        return _style(match["flags"], width, precision, match["length"], match["kind"])
 
     def one(arguments: _Arguments) -> str:
         flags, wide, exact = match["flags"], width, precision
@@ -152,12 +152,12 @@ def _shows(match: re.Match[str]) -> _Shows:
             exact = str(max(arguments.integer(4, True), 0))
         if wide is not None and wide.startswith("-"):
             flags, wide = flags + "-", wide[1:]
-        return _styled(flags, wide, exact, match["length"], match["kind"])(arguments)
+        return _style(flags, wide, exact, match["length"], match["kind"])(arguments)
 
     return one
 
 
-def _styled(
+def _style(
     flags: str, width: str | None, precision: str | None, length: str | None, kind: str
 ) -> _Shows:
     """What prints one argument in a style of C's that Python's `%` has too, or nearly."""
@@ -224,7 +224,7 @@ def _vprintf(call: Call, lane: int, values: Sequence[int]) -> int:
     machine.report.printed.append(text)
     machine.said[lane] = text
     if machine.output is not None:
-        with foreign():
+        with callers_code():
             machine.output.write(text)
     return count
 

@@ -33,7 +33,7 @@ MOST_BLOCKS = 16
 """Of a cluster (CUDA C++ Programming Guide, non-portable cluster sizes)."""
 
 
-def outside_shared(at: int, size: int, room: int, cluster: int) -> str:
+def outside_shared_reason(at: int, size: int, room: int, cluster: int) -> str:
     """Why `size` bytes at an address are in no block's `room` of a cluster of so many."""
     block, offset = at >> CLUSTER_SHIFT, at & (1 << CLUSTER_SHIFT) - 1
     if at < 0 or (cluster == 1 and block >= MOST_BLOCKS):  # no block is meant
@@ -226,12 +226,12 @@ class DeviceMemory:
         offset = address - _BASE
         at = offset.view(np.int64)
         found = bisect_right(self._starts, at.item(0)) - 1
-        if found < 0 or not self._all_within(offset, found, size):
-            self._refuse_global(address, at, size)
+        if found < 0 or not self._are_all_within(offset, found, size):
+            self._check_global(address, at, size)
         self._check_alignment(address, size)
         return at
 
-    def _all_within(self, offset: npt.NDArray[np.uint64], place: int, size: int) -> bool:
+    def _are_all_within(self, offset: npt.NDArray[np.uint64], place: int, size: int) -> bool:
         """Whether `size` bytes from each offset lie in one place, in few numpy calls."""
         room = self._ends[place] - self._starts[place] - size
         known = self._rooms.get((place, size))
@@ -251,7 +251,7 @@ class DeviceMemory:
         end = self._ends[bisect_right(self._starts, at) - 1]
         return self.globals.bytes[at : min(end, at + most)].tobytes()
 
-    def _refuse_global(self, address: Array, at: I64, size: int) -> None:
+    def _check_global(self, address: Array, at: I64, size: int) -> None:
         starts = np.array(self._starts or [0], np.int64)
         ends = np.array(self._ends or [0], np.int64)
         which = np.searchsorted(starts, at, side="right") - 1
@@ -304,18 +304,18 @@ class DeviceMemory:
         else:
             rank, offset, bad_rank = None, at, None
         if offset.size and (int(offset.max()) + size > self.shared_size or int(offset.min()) < 0):
-            self._refuse_shared(at, (offset + size > self.shared_size) | (offset < 0), size)
+            self._fail_shared(at, (offset + size > self.shared_size) | (offset < 0), size)
         if bad_rank is not None and bad_rank.any():
-            self._refuse_shared(at, bad_rank, size)
+            self._fail_shared(at, bad_rank, size)
         self._check_alignment(address, size)
         if rank is None:
             return offset + home
         return offset + home + rank * self.shared_stride
 
-    def _refuse_shared(self, at: I64, bad: npt.NDArray[np.bool_], size: int) -> None:
+    def _fail_shared(self, at: I64, bad: npt.NDArray[np.bool_], size: int) -> None:
         index = int(np.flatnonzero(bad)[0])
         where = int(at.flat[index])
-        reason = outside_shared(where, size, self.shared_size, self.cluster)
+        reason = outside_shared_reason(where, size, self.shared_size, self.cluster)
         raise AccessFault(reason, where, index, "out-of-bounds")
 
     def locate_local(self, address: Array, home: I64, size: int) -> I64:

@@ -48,7 +48,7 @@ def deadlock(machine: Machine, program: Program) -> EmulationError:
     notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
     text = message + "; ".join([*lines, *notes, *machine.engine.describe()])
     error = program.error(text, -1 if first is None else first[0])
-    error.kind = "divergent" if torn(machine) else "deadlock"
+    error.kind = "divergent" if is_torn(machine) else "deadlock"
     if first is not None:
         _, warp, lane, flags = first
         error.warp, error.lane = warp % machine.warps_per_block, lane
@@ -111,7 +111,7 @@ def who_stands_where(
     return lines, first
 
 
-def torn(machine: Machine) -> bool:
+def is_torn(machine: Machine) -> bool:
     """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""
     key = machine.key[: machine.resident]
     waiting = (key & WAITING != 0) & (key < EXITED)
@@ -227,7 +227,7 @@ class Scheduler:
             while True:
                 block = self.blocks.get(at) or self.block(at)
                 width = number_of(sel)
-                if watch.left < width * block.size and self._divided(at, sel, mask):
+                if watch.left < width * block.size and self._has_divided(at, sel, mask):
                     return
                 block.runs += width
                 watch.left -= width * block.size
@@ -276,7 +276,7 @@ class Scheduler:
                 if problem.line is not None:
                     raise
                 if not isinstance(problem, CheckFailure):
-                    raise self._placed(problem, self._inside(block, position), sel) from None
+                    raise self._place_error(problem, self._inside(block, position), sel) from None
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
@@ -381,9 +381,9 @@ class Scheduler:
         part = None if mask is None or mask[complete].all() else mask[complete]
         return contiguous(warps[complete]), part
 
-    def _divided(self, at: int, sel: Select, mask: Mask) -> bool:
+    def _has_divided(self, at: int, sel: Select, mask: Mask) -> bool:
         """Whether warps have left for another process: then it is to be seen anew who runs."""
-        if self.divide is None or not self.divide.due():
+        if self.divide is None or not self.divide.is_due():
             return False
         self._stand(at, sel, mask)
         if self.straight is not None:
@@ -488,7 +488,7 @@ class Scheduler:
         error.address = fault.address
         return error
 
-    def _placed(self, error: FragirError, position: int, sel: Select) -> EmulationError:
+    def _place_error(self, error: FragirError, position: int, sel: Select) -> EmulationError:
         ins = self.program.code[position].ins
         warp, lane = getattr(error, "warp", None), getattr(error, "lane", None)
         if warp is None:

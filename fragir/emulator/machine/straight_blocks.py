@@ -97,7 +97,7 @@ def encode_run(
                 code.signed,
                 code.watched,
                 0,
-                _signed(code.immediate),
+                _as_int64(code.immediate),
                 code.guard.fields,
                 code.out.fields,
                 code.other.fields,
@@ -173,7 +173,7 @@ class CheckedBlocks:
         return found
 
 
-def _signed(value: int) -> int:
+def _as_int64(value: int) -> int:
     """A number of 64 bits as int64 has it."""
     return ((value & 0xFFFFFFFFFFFFFFFF) ^ (1 << 63)) - (1 << 63)
 
@@ -337,7 +337,7 @@ class StraightBlocks:
             more = self.encoder.codes(at)
             if more is None:
                 if codes:
-                    parts.append((first, index, self._encoded(codes, of)))
+                    parts.append((first, index, self._encode_run(codes, of)))
                 codes, of, first = [], [], index + 1
             else:
                 of += [index - first] * len(more)
@@ -348,10 +348,10 @@ class StraightBlocks:
             if block.terminator is not None:
                 ending = self.encoder.ending(block.end)
         if codes or ending is not None:
-            parts.append((first, len(positions), self._encoded(codes, of)))
+            parts.append((first, len(positions), self._encode_run(codes, of)))
         return EncodedBlock(positions, parts, ending, self.bases)
 
-    def _encoded(self, codes: list[StraightCode], of: list[int]) -> EncodedRun:
+    def _encode_run(self, codes: list[StraightCode], of: list[int]) -> EncodedRun:
         return encode_run(codes, of, self.functions.numbers, self.bases)
 
     def _link(self, number: int, block: BasicBlock, ending: Ending) -> None:
@@ -382,7 +382,7 @@ class StraightBlocks:
 
         `of`: of which instruction each operation is.
         """
-        return self._run(self._encoded(encoded, of), positions, steps)
+        return self._run(self._encode_run(encoded, of), positions, steps)
 
     def _run(self, encoded: EncodedRun, positions: list[int], steps: list[Step]) -> StraightRun:
         number = len(self.blocks)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
 from fragir.emulator.numbers.types import I64, OOB_NAN, UINT, Array, DType
 from fragir.emulator.report import EmulationError
-from fragir.errors import kind_of, one_of, whole_number
+from fragir.errors import check_one_of, kind_of, require_whole_number
 
 # -- tensor map fields -----------------------------------------------------------------------------
 # The 128 bytes of a tensor map, and which elements of a tensor a tile has (PTX ISA 9.2, 5.5).
@@ -134,8 +134,8 @@ class MapFields:
             *self.strides,
             *self.box,
             *self.steps,
-            *padded(how.lower, 3, 0),
-            *padded(how.upper, 3, 0),
+            *pad(how.lower, 3, 0),
+            *pad(how.upper, 3, 0),
             how.channels,
             how.pixels,
         )
@@ -308,7 +308,7 @@ def unit_view(bytes_: int) -> DType | None:
     return UINT.get(bytes_)
 
 
-def padded(values: Sequence[int], count: int, filler: int) -> tuple[int, ...]:
+def pad(values: Sequence[int], count: int, filler: int) -> tuple[int, ...]:
     return (*values, *[filler] * (count - len(values)))
 
 
@@ -402,20 +402,24 @@ class TensorMap:
             if not isinstance(cast("object", numbers), tuple | list):
                 raise EmulationError(f"{name} is a tuple of numbers, not {kind_of(numbers)}")
             for number in cast("tuple[object, ...]", numbers):
-                whole_number(number, f"a number of {name}")
+                require_whole_number(number, f"a number of {name}")
         for name, word in (("fill", self.fill), ("kind", self.kind)):
             if word is not None and not isinstance(cast("object", word), str):
                 raise EmulationError(f"{name} is a str, not {kind_of(word)}")
-        one_of(self.fill, ("zero", "nan"), "fill")
-        one_of(str(whole_number(self.swizzle, "swizzle")), ("0", "32", "64", "128"), "swizzle")
-        one_of(
-            str(whole_number(self.promotion, "promotion")), ("0", "64", "128", "256"), "promotion"
+        check_one_of(self.fill, ("zero", "nan"), "fill")
+        check_one_of(
+            str(require_whole_number(self.swizzle, "swizzle")), ("0", "32", "64", "128"), "swizzle"
+        )
+        check_one_of(
+            str(require_whole_number(self.promotion, "promotion")),
+            ("0", "64", "128", "256"),
+            "promotion",
         )
         if self.shape is not None and (self.strides is None or self.kind is None):
             raise EmulationError("with a shape, strides and kind are given")
         if len({len(self.extents), len(self.pitches), len(self.steps)}) != 1:
             raise EmulationError("there are a size, a stride and a step for each dimension")
-        one_of(str(whole_number(self.atom, "atom")), ("16", "32", "64"), "atom")
+        check_one_of(str(require_whole_number(self.atom, "atom")), ("16", "32", "64"), "atom")
         if self.im2col is not None and not isinstance(cast("object", self.im2col), Im2col):
             raise EmulationError(f"im2col is an Im2col, not {type(self.im2col).__name__}")
 
@@ -465,10 +469,10 @@ class TensorMap:
             address=address,
             element=NUMBERS[element.name],
             rank=len(self.extents),
-            sizes=padded(sizes, 5, 1),
-            strides=padded([*reversed(self.pitches)][1:], 4, 0),
-            box=padded([*reversed(self.box)], 5, 1),
-            steps=padded([*reversed(self.steps)], 5, 1),
+            sizes=pad(sizes, 5, 1),
+            strides=pad([*reversed(self.pitches)][1:], 4, 0),
+            box=pad([*reversed(self.box)], 5, 1),
+            steps=pad([*reversed(self.steps)], 5, 1),
             swizzle=SWIZZLES.index(self.swizzle),
             atom={16: 0, 32: 1, 64: 3}[self.atom],
             fill=int(self.fill == "nan"),

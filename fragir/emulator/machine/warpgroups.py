@@ -131,7 +131,7 @@ class WgmmaProduct:
                 word = int(words[group])
                 fields = descriptor.leads_beyond(word, size, chunks) if size else []
                 leads = f"; its {' or its '.join(fields)} leads there" if fields else ""
-                return f"{letter}'s {descriptor.said(word)}{leads}"
+                return f"{letter}'s {descriptor.descriptor_text(word)}{leads}"
         return "an operand's descriptor"
 
     @staticmethod
@@ -209,19 +209,19 @@ class Warpgroups:
         if form.a is not None and self.held[form.a][:, every].any():
             for other in self._pending_of(every):
                 if np.isin(form.a, other.form.d).any():
-                    raise self._touched("its A registers are", form.a, other, every)
+                    raise self._touch_error("its A registers are", form.a, other, every)
         if self.held[form.d][:, every].any():
             for other in self._pending_of(every):
                 same = np.array_equal(other.form.d, form.d)
                 if not same and np.isin(form.d, other.form.d).any():
-                    raise self._touched("its accumulator overlaps", form.d, other, every)
+                    raise self._touch_error("its accumulator overlaps", form.d, other, every)
 
     def _pending_of(self, warps: Array) -> list[Issue]:
         """What these warps have issued and not waited for."""
         return [item for item in self.pending if np.isin(expand(item.warps), warps).any()]
 
     @staticmethod
-    def _touched(what: str, rows: Array, other: Issue, every: Array) -> EmulationError:
+    def _touch_error(what: str, rows: Array, other: Issue, every: Array) -> EmulationError:
         form = other.form
         register = form.name(int(rows[np.isin(rows, form.d)][0]))
         error = EmulationError(

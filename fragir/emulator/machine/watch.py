@@ -77,7 +77,7 @@ class Divide(Protocol):
     idle: bool
     """Whether all have been given away."""
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether it is time for that."""
         ...
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from fragir.errors import FragirError, one_of
+from fragir.errors import FragirError, check_one_of
 
 CoreName: TypeAlias = Literal["compiled", "numpy"]
 
@@ -50,7 +50,7 @@ def core() -> CoreName:
     """
     asked = os.environ.get(VARIABLE)
     if asked:
-        one_of(asked, CHOICES, VARIABLE)
+        check_one_of(asked, CHOICES, VARIABLE)
     problem = reason()
     if asked == "compiled" and problem is not None:
         hint = f"unset {VARIABLE}, and the best that is there is used"
@@ -60,12 +60,12 @@ def core() -> CoreName:
 
 def library() -> ctypes.CDLL | None:
     """The compiled library, called without the interpreter's lock; None where it is not in use."""
-    return loaded().unlocked if core() == "compiled" else None
+    return compiled_library().unlocked if core() == "compiled" else None
 
 
 def quick() -> ctypes.PyDLL | None:
     """The same, called with the lock held: for calls of microseconds."""
-    return loaded().locked if core() == "compiled" else None
+    return compiled_library().locked if core() == "compiled" else None
 
 
 def level() -> str | None:
@@ -79,7 +79,7 @@ def level() -> str | None:
 
 def reason() -> str | None:
     """Why the compiled core cannot be used, in a clause; None where it can."""
-    return loaded().reason
+    return compiled_library().reason
 
 
 def why_not_faster() -> str | None:
@@ -93,7 +93,7 @@ def why_not_faster() -> str | None:
 
 
 @cache
-def loaded() -> CompiledLibrary:
+def compiled_library() -> CompiledLibrary:
     """The library beside this file, loaded once in a process."""
     return load(PATH)
 

@@ -95,7 +95,7 @@ def _leaning(near: F32, middle: npt.NDArray[np.bool_], rest: F64) -> F32:
     return np.where(moved, bits + towards, bits).view(np.float32)
 
 
-def wide(bits: U16) -> F32:
+def brain_values(bits: U16) -> F32:
     """The values of bf16 bits."""
     return (bits.astype(np.uint32) << _SIXTEEN).view(np.float32)
 
@@ -137,9 +137,9 @@ def fma_half(a: F16, b: F16, c: F16) -> F16:
 
 def fma_brain(a: U16, b: U16, c: U16) -> U16:
     """The same for bits of bf16."""
-    product = wide(a).astype(np.float64)
-    product *= wide(b).astype(np.float64)
-    addend = wide(c).astype(np.float64)
+    product = brain_values(a).astype(np.float64)
+    product *= brain_values(b).astype(np.float64)
+    addend = brain_values(c).astype(np.float64)
     total = product + addend
     near = total.astype(np.float32)
     middle = (near.view(np.uint32) & _LOW_HALF) == _HALF
@@ -180,7 +180,7 @@ def native_brain(function: np.ufunc) -> Any:
     harmless (Figueroa, "When is double rounding innocuous?", 1995); subnormal sums are exact."""
 
     def operate(a: U16, b: U16) -> U16:
-        return brain_of_single(function(wide(a), wide(b)))
+        return brain_of_single(function(brain_values(a), brain_values(b)))
 
     return operate
 
@@ -188,7 +188,7 @@ def native_brain(function: np.ufunc) -> Any:
 # -- the larger or smaller of two ------------------------------------------------------------------
 
 
-def _chosen(largest: bool, nan: bool) -> Any:
+def _extreme(largest: bool, nan: bool) -> Any:
     """The larger or smaller of f32, zeros by their signs; NaN is what numpy makes of it."""
     if nan:
         choose = np.maximum if largest else np.minimum
@@ -208,7 +208,7 @@ def _chosen(largest: bool, nan: bool) -> Any:
 
 def extreme_single(largest: bool, nan: bool) -> Any:
     """max or min of f32: -0 < +0; `nan`: NaN wins over a number, else it loses."""
-    choose = _chosen(largest, nan)
+    choose = _extreme(largest, nan)
 
     def operate(a: F32, b: F32) -> F32:
         return canonical(choose(a, b))
@@ -218,7 +218,7 @@ def extreme_single(largest: bool, nan: bool) -> Any:
 
 def extreme_half(largest: bool, nan: bool) -> Any:
     """The same of f16."""
-    choose = _chosen(largest, nan)
+    choose = _extreme(largest, nan)
 
     def operate(a: F16, b: F16) -> F16:
         return half(choose(a.astype(np.float32), b.astype(np.float32)))
@@ -228,10 +228,10 @@ def extreme_half(largest: bool, nan: bool) -> Any:
 
 def extreme_brain(largest: bool, nan: bool) -> Any:
     """The same of bf16 bits."""
-    choose = _chosen(largest, nan)
+    choose = _extreme(largest, nan)
 
     def operate(a: U16, b: U16) -> U16:
-        return brain_of_single(choose(wide(a), wide(b)))
+        return brain_of_single(choose(brain_values(a), brain_values(b)))
 
     return operate
 
@@ -239,7 +239,7 @@ def extreme_brain(largest: bool, nan: bool) -> Any:
 # -- flushing --------------------------------------------------------------------------------------
 
 
-def flushed(value: F32) -> F32:
+def flush_subnormal(value: F32) -> F32:
     """Subnormal numbers become zeros of their sign; the array itself where there are none."""
     bits = value.view(np.uint32)
     ends = bits + bits

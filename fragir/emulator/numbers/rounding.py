@@ -235,7 +235,7 @@ def _one_f64(operation: str, mode: str, values: Sequence[float]) -> float:
     }[operation]()
     if exact == 0:
         return _signed_zero(operation, mode, values)
-    return rounded(exact, mode)
+    return round_rational(exact, mode)
 
 
 def _signed_zero(operation: str, mode: str, values: Sequence[float]) -> float:
@@ -248,7 +248,7 @@ def _signed_zero(operation: str, mode: str, values: Sequence[float]) -> float:
     return -0.0 if mode == "rm" else 0.0
 
 
-def rounded(exact: Fraction, mode: str) -> float:
+def round_rational(exact: Fraction, mode: str) -> float:
     """A nonzero rational rounded to f64 by rn, rz, rm or rp."""
     form = FORMATS["f64"]
     magnitude, negative = abs(exact), exact < 0
@@ -281,14 +281,14 @@ def _rounded_root(value: Fraction, mode: str) -> float:
     root = isqrt(scaled)
     exact = root * root == scaled and (value.numerator << shift) % value.denominator == 0
     approximation = Fraction(2 * root + (0 if exact else 1), 2) / (1 << (shift // 2))
-    return rounded(approximation, mode)
+    return round_rational(approximation, mode)
 
 
 # -- narrowing -------------------------------------------------------------------------------------
 # Values to the bits of a format under the modifiers of cvt (PTX ISA 9.2, section 9.7.9.22).
 
 
-def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
+def narrowed_bits(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
     """Values to a format's bits under .sat, .satfinite, .relu."""
     if form.name != "f64":
         value = quantize(value, form, mode)

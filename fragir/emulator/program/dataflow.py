@@ -31,10 +31,12 @@ class Roles:
 
 def registers(program: Program, placed: Placed, operand: tree.Operand) -> list[Register]:
     """The registers that an operand names, in their order."""
-    return [register for _, register in named(program, placed, operand)]
+    return [register for _, register in named_registers(program, placed, operand)]
 
 
-def named(program: Program, placed: Placed, operand: tree.Operand) -> list[tuple[str, Register]]:
+def named_registers(
+    program: Program, placed: Placed, operand: tree.Operand
+) -> list[tuple[str, Register]]:
     """The same with their names in the text."""
     found: list[tuple[str, Register]] = []
     for node in walk(operand):
@@ -114,7 +116,7 @@ class Dataflow:
         placed = self.program.code[self.by_instruction[id(ins)]]
         operands = [*ins.operands, *([ins.guard.register] if ins.guard is not None else [])]
         for operand in operands:
-            for name, found in named(self.program, placed, operand):
+            for name, found in named_registers(self.program, placed, operand):
                 if (found.width, found.index) == (register.width, register.index):
                     return name
         return f"a .{register.kind} register"
@@ -241,14 +243,14 @@ class Dataflow:
 # and no vector of nothing but `_`.
 
 
-def plain(operand: tree.Operand) -> tree.Operand:
+def plain_operand(operand: tree.Operand) -> tree.Operand:
     """`d|_` is `d`."""
     if isinstance(operand, tree.Pair) and isinstance(operand.second, tree.Sink):
         return operand.first
     return operand
 
 
-def misused(line: Line, instruction: tree.Instruction) -> tuple[str, str] | None:
+def misuse_of(line: Line, instruction: tree.Instruction) -> tuple[str, str] | None:
     """What is wrong with the first operand of an instruction as a result, and a way out."""
     first = instruction.operands[0] if instruction.operands else None
     if isinstance(first, tree.Vector):
@@ -259,9 +261,9 @@ def misused(line: Line, instruction: tree.Instruction) -> tuple[str, str] | None
     if not isinstance(first, tree.Pair | tree.Sink) and not line.pairs:
         return None
     syntax = line.operands[0] if line.operands else None
-    if syntax is None or not syntax.written:
+    if syntax is None or not syntax.is_written:
         return None
-    result = plain(first) if first is not None else None
+    result = plain_operand(first) if first is not None else None
     if syntax.second == "must" and not isinstance(result, tree.Pair):
         return f"{instruction.mnemonic} has two results", "they are written d|p"
     if isinstance(result, tree.Pair):

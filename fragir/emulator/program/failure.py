@@ -23,7 +23,7 @@ class CheckFailure(FragirError):
     """A check of the user's own failed. No EmulationError: the kernel may be right."""
 
 
-def described(problem: Exception) -> str:
+def exception_text(problem: Exception) -> str:
     """An exception in a message: its type and its words."""
     words = " ".join(str(problem).split())[:200]
     return f"{type(problem).__name__}: {words}" if words else type(problem).__name__
@@ -42,7 +42,7 @@ def failure(program: Program, ins: tree.Instruction, problem: Exception) -> Frag
             source=place.source,
         )
     return EmulatorFailure(
-        f"the emulator failed here, at {ins.mnemonic}: {described(problem)}",
+        f"the emulator failed here, at {ins.mnemonic}: {exception_text(problem)}",
         place.file,
         place.line,
         place.col,

@@ -38,7 +38,7 @@ def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
 _ORDERED = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 
 
-def polls(program: Program, ins: tree.Instruction) -> bool:
+def is_polling(program: Program, ins: tree.Instruction) -> bool:
     """Whether an instruction can see what another thread will do."""
     how = program.opcode(ins).polls
     return how == "always" or (how == "ordered" and not _ORDERED.isdisjoint(ins.opcode))
@@ -66,7 +66,7 @@ def _branches(program: Program) -> Branches:
     return Branches(leaders, polling_edges(program))
 
 
-def leaves(program: Program, at: int) -> bool:
+def is_exit(program: Program, at: int) -> bool:
     """Whether from a position there is nothing to do any more but to exit."""
     seen = set[int]()
     while at < len(program.code) and at not in seen:
@@ -91,7 +91,7 @@ def polling_edges(program: Program) -> set[int]:
     for at, placed in enumerate(program.code):
         if program.opcode(placed.ins).ends == "branch":
             edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
-        elif polls(program, placed.ins):
+        elif is_polling(program, placed.ins):
             waiting.append(at)
     found: set[int] = set()
     for at in waiting:

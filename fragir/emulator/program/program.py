@@ -155,7 +155,7 @@ class Program:
         self.root = Scope(None, None)
         for function in functions_twice(module):
             raise self.error(f"{function.name.text} is defined twice", function.name.at)
-        self._refuse_twice(module.declarations)
+        self._check_once(module.declarations)
         for declaration in module.declarations:
             self._declare(self.root, declaration)
         self.main = self._routine(entries[entry])
@@ -227,7 +227,7 @@ class Program:
         called through a register."""
         direct: dict[str, set[str]] = {name: set() for name in self.routines}
         for placed in self.code:
-            if not self._calls(placed.ins) or placed.scope.function is None:
+            if not self._is_call(placed.ins) or placed.scope.function is None:
                 continue
             name = self.callee(placed.ins)
             found = None if name is None else self._functions.get(name)
@@ -259,16 +259,16 @@ class Program:
             if n in self._reach
         )
 
-    def recursive(self, routine: Routine) -> bool:
+    def is_recursive(self, routine: Routine) -> bool:
         return routine.name in self._reach[routine.name]
 
     @cached_property
     def externs(self) -> set[str]:
         """Functions without a body that are called."""
-        called = {self.callee(p.ins) for p in self.code if self._calls(p.ins)}
+        called = {self.callee(p.ins) for p in self.code if self._is_call(p.ins)}
         return {n for n in self._declared - set(self._functions) if n in called}
 
-    def _calls(self, ins: tree.Instruction) -> bool:
+    def _is_call(self, ins: tree.Instruction) -> bool:
         row = self.opcodes.find(ins.opcode, len(ins.operands)).opcode
         return row is not None and row.ends == "call"
 
@@ -364,12 +364,12 @@ class Program:
         self.code.append(Placed(tree.Instruction(None, ("ret",), (), end), scope))
         routine.end = len(self.code)
 
-    def _refuse_twice(self, declarations: Iterable[tree.Declaration]) -> None:
+    def _check_once(self, declarations: Iterable[tree.Declaration]) -> None:
         for variable in twice(declarations):
             raise self.error(f"{variable.name.text} is declared twice", variable.name.at)
 
     def _block(self, block: tree.Block, scope: Scope) -> None:
-        self._refuse_twice(item for item in block.items if isinstance(item, tree.Declaration))
+        self._check_once(item for item in block.items if isinstance(item, tree.Declaration))
         for item in block.items:
             if isinstance(item, tree.Declaration):
                 self._declare(scope, item)
@@ -385,7 +385,7 @@ class Program:
                     item = scope.componentwise(item)
                     self.code.append(Placed(item, scope))
                     self._touch(item, scope)
-                    if self._calls(item):  # results are copied when it comes back
+                    if self._is_call(item):  # results are copied when it comes back
                         back = tree.Instruction(item.guard, (RESULTS,), item.operands, item.at)
                         self.code.append(Placed(back, scope))
                 case tree.Label():
@@ -406,7 +406,7 @@ class Program:
         """Meet every name of an instruction, so that counts and sizes are known early."""
         if ins.guard is not None:
             self.find(scope, ins.guard.register.text)
-        calls = self._calls(ins)
+        calls = self._is_call(ins)
         for operand in ins.operands:
             direct = calls and isinstance(operand, tree.Name)
             self._meet(operand, scope, takes=not direct)

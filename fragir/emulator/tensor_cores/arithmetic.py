@@ -93,7 +93,7 @@ class Fused:
     rounding: Rounding
 
 
-def _fused(fraction: int, step: int, accumulator: str, narrow: bool = False) -> Fused:
+def _fused_parameters(fraction: int, step: int, accumulator: str, narrow: bool = False) -> Fused:
     # The least exponent is one below the accumulator's least subnormal's place, less the guard
     # bits: f32 -133 for F = 25, -132 for 24, -131 for 23; f16 112 more.
     floor = -133 + (25 - fraction if fraction > 13 else 0)
@@ -106,7 +106,7 @@ _FP8 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
 
 @cache
-def fused(
+def fused_parameters(
     architecture: Architecture, element: str, accumulator: str, *, volta: bool = False
 ) -> Fused:
     """Parameters for products of `element` (f16, bf16, tf32, or an 8-bit or smaller format).
@@ -117,10 +117,10 @@ def fused(
     match architecture:
         case Architecture.VOLTA | Architecture.TURING if element == "f16":
             if volta or architecture is Architecture.VOLTA:
-                return _fused(23, 4, accumulator)
-            return _fused(24, 8, accumulator)
+                return _fused_parameters(23, 4, accumulator)
+            return _fused_parameters(24, 8, accumulator)
         case Architecture.AMPERE | Architecture.ADA if element in ("f16", "bf16", "tf32"):
-            return _fused(24, 4 if element == "tf32" else 8, accumulator)
+            return _fused_parameters(24, 4 if element == "tf32" else 8, accumulator)
         case Architecture.ADA if element in ("e4m3", "e5m2"):
             least = -20 if accumulator == "f16" else -132
             rounding = Rounding.RNE_F16 if accumulator == "f16" else Rounding.RZ_E8M13
@@ -128,11 +128,11 @@ def fused(
         case Architecture.HOPPER | Architecture.BLACKWELL | Architecture.RTX_BLACKWELL if (
             element in ("f16", "bf16", "tf32")
         ):
-            return _fused(25, 8 if element == "tf32" else 16, accumulator)
+            return _fused_parameters(25, 8 if element == "tf32" else 16, accumulator)
         case Architecture.HOPPER if element in ("e4m3", "e5m2"):  # wgmma
-            return _fused(13, 32, accumulator, narrow=True)
+            return _fused_parameters(13, 32, accumulator, narrow=True)
         case Architecture.BLACKWELL | Architecture.RTX_BLACKWELL if element in _FP8:
-            return _fused(25, 32, accumulator)
+            return _fused_parameters(25, 32, accumulator)
         case _:
             raise FragirError(
                 f"the tensor cores of {architecture.value} do not multiply `{element}`"

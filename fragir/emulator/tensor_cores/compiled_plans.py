@@ -170,7 +170,7 @@ class CompiledPlan:
                 half = isinstance(compute, EmulatedFp8)
                 self.element(native.left, compute.a, half)
                 self.element(native.right, compute.b, half)
-                self._fused(compute.how)
+                self._set_fused(compute.how)
                 if isinstance(compute, FusedMma):
                     native.half_addend = native.widens = compute.half_addend
                 elif isinstance(compute, EmulatedFp8):
@@ -195,7 +195,7 @@ class CompiledPlan:
             case _:
                 raise AssertionError(compute)
 
-    def _fused(self, how: Fused) -> None:
+    def _set_fused(self, how: Fused) -> None:
         native = self.native
         native.fraction, native.floor, native.step = how.fraction, how.floor, how.step
         native.rounding = _ROUNDING[how.rounding]

@@ -49,7 +49,7 @@ def _select(b: npt.NDArray[_Scalar], kept: Ints) -> npt.NDArray[_Scalar]:
     return b[kept[:, :, None, :], np.arange(columns)[:, None], np.arange(warps)]
 
 
-def spread(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
+def spread_operands(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
     """A and B with the dimensions of their product: `[k, ..., m, n, W]`, extents 1 where shared."""
     left = a[..., None, :]
     if kept is None:
@@ -86,7 +86,7 @@ class FusedMma:
     def __call__(
         self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
-        return self.add(*spread(self.a.decode(a), self.b.decode(b), kept), c)
+        return self.add(*spread_operands(self.a.decode(a), self.b.decode(b), kept), c)
 
     def add(self, left: Values, right: Values, c: Codes) -> Codes:
         """The same of elements decoded and spread."""
@@ -116,7 +116,7 @@ class EmulatedFp8:
     ) -> Codes:
         halves_a = decode("f16", f16_codes(self.a.name)[a])
         halves_b = decode("f16", f16_codes(self.b.name)[b])
-        left, right = spread(halves_a, halves_b, kept)
+        left, right = spread_operands(halves_a, halves_b, kept)
         c = c.astype(np.uint32, copy=False)
         order: npt.NDArray[np.bool_] = np.arange(len(a)) % 4 < 2
         zero = np.zeros_like(c)
@@ -251,7 +251,7 @@ class Scaled:
         assert scales is not None
         left = self._scale(self.a.decode(a), scales.a[:, 0])
         right = self._scale(self.b.decode(b), scales.b[:, 0])
-        return dot(*spread(left, right, kept), c.astype(np.uint32, copy=False), self.how)
+        return dot(*spread_operands(left, right, kept), c.astype(np.uint32, copy=False), self.how)
 
     @staticmethod
     def _scale(values: Values, codes: Codes) -> Values:
@@ -287,7 +287,7 @@ class ScaledGroups:
     ) -> Codes:
         assert scales is not None
         element = ElementPlace("e2m1", mask=0xF)
-        left, right = spread(element.decode(a), element.decode(b), kept)
+        left, right = spread_operands(element.decode(a), element.decode(b), kept)
         products = left.value * right.value  # [k, m, n, W]; exact, and so are the sums
         depth = products.shape[0]
         groups = 4
@@ -301,10 +301,10 @@ class ScaledGroups:
         significand = sig_a[:, :, None] * sig_b[:, None]  # [groups, m, n, W]
         exponent = exp_a[:, :, None] + exp_b[:, None]
         addend = c.astype(np.uint32, copy=False)
-        return grouped(sums, significand, exponent, nothing, addend, self.FRACTION, self.FLOOR)
+        return group_sum(sums, significand, exponent, nothing, addend, self.FRACTION, self.FLOOR)
 
 
-def grouped(
+def group_sum(
     sums: F64,
     significand: F64,
     exponent: Ints,

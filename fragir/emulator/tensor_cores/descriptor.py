@@ -96,7 +96,7 @@ def chunk_addresses(
 _PLACES = {"start address": 0, "leading dimension": 16, "stride dimension": 32}
 
 
-def said(word: int) -> str:
+def descriptor_text(word: int) -> str:
     """The fields of a descriptor in words, in bytes."""
     fields = Descriptors.read(np.array([word], np.uint64))
     start, leading, stride, base, width = (

@@ -51,7 +51,7 @@ class Values:
     special: F64 | None
 
     @property
-    def narrow(self) -> bool:
+    def are_narrow(self) -> bool:
         return self.exponent.dtype == np.int8
 
     def view(self, *shape: int) -> Values:
@@ -224,7 +224,7 @@ def _round(value: F64, rounding: Rounding, tiny: bool) -> Bits:
     return result.astype(np.float32).view(np.uint32)
 
 
-def _moderate(values: Values) -> bool:
+def _are_moderate(values: Values) -> bool:
     """Whether every non-zero exponent lies in -50..60, so that float32 holds all products."""
     exponent = values.exponent
     low, high = exponent < -50, exponent > 60
@@ -250,13 +250,13 @@ def dot(a: Values, b: Values, c: Bits, how: Fused, *, half_addend: bool = False)
 def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
     count = a.value.shape[0]
     shape = (count, *c.shape)
-    narrow = a.narrow and b.narrow
+    narrow = a.are_narrow and b.are_narrow
     exponents = _scratch.array("e", np.int8 if narrow else np.int16, shape)
     np.add(a.exponent, b.exponent, out=exponents)
     most = np.maximum.reduce(exponents, axis=0)
     nothing = -40 if narrow else -1000  # what is below: every product is zero
     single = a.value.dtype == np.float32 and b.value.dtype == np.float32
-    single = single and (narrow or (_moderate(a) and _moderate(b)))
+    single = single and (narrow or (_are_moderate(a) and _are_moderate(b)))
     if single and not half_addend and how.rounding.accumulator == "f32":
         quick = _quick_step(a, b, c, how, most, nothing)
         if quick is not None:

@@ -14,7 +14,12 @@ import numpy as np
 
 from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U32
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, TargetName, fused
+from fragir.emulator.tensor_cores.arithmetic import (
+    Architecture,
+    Fused,
+    TargetName,
+    fused_parameters,
+)
 from fragir.emulator.tensor_cores.compute import (
     Compute,
     Double,
@@ -340,7 +345,7 @@ def _compute(words: Mnemonic, target: TargetName, settings: Settings) -> Compute
     if a == "f16" and words.shape == "m8n8k4":
         if target.number >= 80:
             return SoftwareM8N8K4(half_addend=c == "f16", half_result=d == "f16")
-        how = fused(architecture, "f16", d, volta=True)
+        how = fused_parameters(architecture, "f16", d, volta=True)
         return FusedMma(
             ElementPlace("f16"), ElementPlace("f16"), how, half_addend=d == "f32" and c == "f16"
         )
@@ -348,11 +353,11 @@ def _compute(words: Mnemonic, target: TargetName, settings: Settings) -> Compute
         return ScaledGroups(words.types[4])
     left, right = (_element(each) for each in (a, b))
     if words.kind == "mxf8f6f4":
-        return Scaled(left, right, fused(architecture, "e4m3", "f32"))
+        return Scaled(left, right, fused_parameters(architecture, "e4m3", "f32"))
     if a in ("e4m3", "e5m2") and architecture in (Architecture.HOPPER, Architecture.BLACKWELL):
-        how: Fused = fused(architecture, "f16", d)
+        how: Fused = fused_parameters(architecture, "f16", d)
         return EmulatedFp8(left, right, how, chained=settings.ptxas >= (12, 8) or d == "f16")
-    return FusedMma(left, right, fused(architecture, a, d))
+    return FusedMma(left, right, fused_parameters(architecture, a, d))
 
 
 def _element(name: str) -> ElementPlace:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.tensor_cores.compiled import FileRows, Source, slots_of
-from fragir.emulator.tensor_cores.compute import ElementPlace, FusedMma, spread
+from fragir.emulator.tensor_cores.compute import ElementPlace, FusedMma, spread_operands
 from fragir.emulator.tensor_cores.fused import Values
 from fragir.emulator.tensor_cores.maps import Codes, Fragment
 from fragir.emulator.tensor_cores.mma import SHARED, Mma
@@ -94,7 +94,7 @@ class NumpyMma:
         step = self.together // count
         for first in range(0, self.d.rows.shape[1], step):
             part = slice(first, first + step)
-            left, right = spread(self.a.of(a, part), self.b.of(b, part), None)
+            left, right = spread_operands(self.a.of(a, part), self.b.of(b, part), None)
             c = _load(self.plan.c, FileRows(self.c.file, self.c.rows[:, part]), warps)
             words = self.plan.d.store(self.compute.add(left, right, c))
             rows, lanes = self.d.rows[:, part], words.shape[-1]

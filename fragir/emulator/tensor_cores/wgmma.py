@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
-from fragir.emulator.tensor_cores.arithmetic import TargetName, fused
+from fragir.emulator.tensor_cores.arithmetic import TargetName, fused_parameters
 from fragir.emulator.tensor_cores.compute import Compute, ElementPlace, FusedMma, IntegerProducts
 from fragir.emulator.tensor_cores.forms import BITS, Forms, Mnemonic, OperandRegisters, TensorOp
 from fragir.emulator.tensor_cores.maps import (
@@ -248,7 +248,9 @@ def build_wgmma(words: Mnemonic, target: TargetName) -> Wgmma:
     if integer:
         compute = IntegerProducts(a, b, clamp="satfinite" in words.flags)
     else:
-        compute = FusedMma(ElementPlace(a), ElementPlace(b), fused(target.architecture, a, d))
+        compute = FusedMma(
+            ElementPlace(a), ElementPlace(b), fused_parameters(target.architecture, a, d)
+        )
     plan = WgmmaPlan(left, accumulator, n, words.k, bits, not integer, compute, metadata)
     return Wgmma(
         words.opcode,

@@ -18,7 +18,12 @@ import numpy as np
 
 from fragir.emulator.numbers import ieee
 from fragir.emulator.numbers.types import Array
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, TargetName, fused
+from fragir.emulator.tensor_cores.arithmetic import (
+    Architecture,
+    Fused,
+    TargetName,
+    fused_parameters,
+)
 from fragir.emulator.tensor_cores.compute import (
     Compute,
     Double,
@@ -263,7 +268,7 @@ def _compute(words: Mnemonic, types: tuple[str, ...], target: TargetName) -> Com
         return Double.of(words.flags)
     volta = target.architecture is Architecture.VOLTA
     single = d == "f32" or c == "f32"
-    how: Fused = fused(target.architecture, a, "f32" if single else "f16")
+    how: Fused = fused_parameters(target.architecture, a, "f32" if single else "f16")
     if a == "tf32":
         how = replace(how, step=4)
     inner = FusedMma(

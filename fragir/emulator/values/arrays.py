@@ -142,7 +142,7 @@ class Writer:
             case "<<" | ">>":
                 return self._shift(node)
             case "<" | "<=" | ">" | ">=" | "==" | "!=":
-                x, y = (self._compared(a) for a in node.args)
+                x, y = (self._comparison_side(a) for a in node.args)
                 return f"({x} {node.op} {y})"
             case "and" | "or":
                 x, y = map(self.text, node.args)
@@ -207,7 +207,7 @@ class Writer:
         )
         return f"({self.text(x)} {node.op} {self.text(amount)})"
 
-    def _compared(self, node: Node) -> str:
+    def _comparison_side(self, node: Node) -> str:
         """A side of a comparison: of f32 and f64 as they are, else as f64."""
         if not is_real(node.type):
             return self.text(node)
@@ -305,7 +305,7 @@ class Writer:
             x, y = map(self.real, exact.args)
             y = f"(-{y})" if exact.op == "-" else y
             inner = self.function(
-                ["x", "y"], f"{self.name(reals.cancelled)}(x, y, {self.name(sum_odd)}(x, y))"
+                ["x", "y"], f"{self.name(reals.cancelling_sum)}(x, y, {self.name(sum_odd)}(x, y))"
             )
             return f"{function}({self.name(inner)}({x}, {y}))"
         return f"{function}({self.real(exact)})"
@@ -381,7 +381,7 @@ def largest(node: Node) -> int | None:
 # -- functions -------------------------------------------------------------------------------------
 
 
-def _packed(function: Function, value: Computation, count: int) -> Function:
+def _over_elements(function: Function, value: Computation, count: int) -> Function:
     """Applied to all elements of packed registers; predicates are of all elements of theirs."""
     part = {o.type: dtype(o.type) for o in value.operands.values()}
     parts = [part[o.type] if o.kind != "pred" else None for o in value.operands.values()]
@@ -399,7 +399,7 @@ def _packed(function: Function, value: Computation, count: int) -> Function:
     return wrapped
 
 
-def _compiled(
+def _compile_function(
     value: Computation,
     results: tuple[str, ...],
     immediates: tuple[int, ...],
@@ -407,7 +407,7 @@ def _compiled(
 ) -> Function:
     writer = Writer(value, dict(zip(value.immediates, immediates, strict=True)))
     nodes = [value.results[name] for name in results]
-    texts = [writer.text(_known(node, constants) if constants else node) for node in nodes]
+    texts = [writer.text(_fold_constants(node, constants) if constants else node) for node in nodes]
     text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     return writer.function(list(value.operands), text)
 
@@ -421,11 +421,11 @@ def amounts(value: Computation) -> tuple[str, ...]:
     return tuple(sorted({n.value for p in places for n in walk(p) if n.op == "operand"}))
 
 
-def _known(node: Node, constants: Mapping[str, int]) -> Node:
+def _fold_constants(node: Node, constants: Mapping[str, int]) -> Node:
     """With operands that are constants as numbers, and what is made of numbers alone as one."""
     if node.op == "operand" and node.value in constants:
         return number(constants[node.value], node.type)
-    args = tuple(_known(a, constants) for a in node.args)
+    args = tuple(_fold_constants(a, constants) for a in node.args)
     made = Node(node.op, node.type, args, node.value)
     if args and node.type in INTEGERS and all(a.op == "number" for a in args):
         if not any(a.type not in INTEGERS for a in args):
@@ -450,8 +450,8 @@ def definition(
     if results == ("d",) and (only := _ufunc(value.results["d"], list(value.operands))):
         function: Function = only
     else:
-        function = _compiled(value, results, immediates, dict(constants))
-    return _packed(function, value, value.elements) if value.elements > 1 else function
+        function = _compile_function(value, results, immediates, dict(constants))
+    return _over_elements(function, value, value.elements) if value.elements > 1 else function
 
 
 @cache

@@ -70,7 +70,7 @@ def immediate(words: Iterable[str]) -> int:
 # -- integers --------------------------------------------------------------------------------------
 
 
-def _erased(node: Node) -> Node:
+def _without_signs(node: Node) -> Node:
     """The same bits, unsigned wherever the sign does not matter."""
     kind = f"u{node.type[1:]}"
     if node.type[0] == "u" and node.op not in _AGNOSTIC:
@@ -82,15 +82,15 @@ def _erased(node: Node) -> Node:
             return Node("number", kind, value=node.value & (1 << width_of(kind)) - 1)
         case "cast" if node.args[0].type in INTEGERS:
             if width_of(node.args[0].type) >= width_of(kind):
-                return Node("cast", kind, (_erased(node.args[0]),))
+                return Node("cast", kind, (_without_signs(node.args[0]),))
             return Node("cast", kind, node.args)
         case "<<":
-            return Node("<<", kind, (_erased(node.args[0]), node.args[1]))
+            return Node("<<", kind, (_without_signs(node.args[0]), node.args[1]))
         case "select":
             test, x, y = node.args
-            return Node("select", kind, (test, _erased(x), _erased(y)))
+            return Node("select", kind, (test, _without_signs(x), _without_signs(y)))
         case _ if node.op in _AGNOSTIC:
-            return Node(node.op, kind, tuple(map(_erased, node.args)))
+            return Node(node.op, kind, tuple(map(_without_signs, node.args)))
         case _:
             return Node("cast", kind, (node,))
 
@@ -131,7 +131,7 @@ class _Writer:
                 test, x, y = map(self.text, node.args)
                 return f"({test} ? {x} : {y})"
             case "==" | "!=" if node.args[0].type in INTEGERS:
-                x, y = (self.text(_erased(a)) for a in node.args)
+                x, y = (self.text(_without_signs(a)) for a in node.args)
                 return f"({x} {node.op} {y})"
             case "<" | "<=" | ">" | ">=" | "==" | "!=":
                 x, y = (self.number(a) if is_real(a.type) else self.text(a) for a in node.args)
@@ -160,7 +160,7 @@ class _Writer:
             return f"(u64){value}u"
         return f"({node.type}){value}" if value > -(1 << 31) else f"(({node.type}){value + 1} - 1)"
 
-    def _narrow(self, kind: str, text: str) -> str:
+    def _narrow_text(self, kind: str, text: str) -> str:
         """C computes in 32 bits at least."""
         return f"({kind})({text})" if width_of(kind) < 32 else f"({text})"
 
@@ -169,19 +169,19 @@ class _Writer:
         args = list(map(self.text, node.args))
         match node.op:
             case "+" | "-" | "*" | "&" | "|" | "^":
-                return self._narrow(kind, f"{args[0]} {node.op} {args[1]}")
+                return self._narrow_text(kind, f"{args[0]} {node.op} {args[1]}")
             case "~":
-                return self._narrow(kind, f"~{args[0]}")
+                return self._narrow_text(kind, f"~{args[0]}")
             case "neg":
-                return self._narrow(kind, f"0 - {args[0]}")
+                return self._narrow_text(kind, f"0 - {args[0]}")
             case "abs":
-                return self._narrow(kind, f"{args[0]} < 0 ? 0 - {args[0]} : {args[0]}")
+                return self._narrow_text(kind, f"{args[0]} < 0 ? 0 - {args[0]} : {args[0]}")
             case "min" | "max":
                 return f"{node.op}_{kind}({', '.join(args)})"
             case "/" | "%" if kind[0] == "s":
                 return f"({kind}){'divide' if node.op == '/' else 'rest_of'}({', '.join(args)})"
             case "/" | "%":
-                zero = self._narrow(kind, f"~({kind})0") if node.op == "/" else args[0]
+                zero = self._narrow_text(kind, f"~({kind})0") if node.op == "/" else args[0]
                 return f"({args[1]} ? {args[0]} {node.op} {args[1]} : {zero})"
             case _:
                 raise NoExpression(node.op)
@@ -193,12 +193,12 @@ class _Writer:
         width, kind = width_of(node.type), node.type
         left, amount = self.text(x), self.text(n)
         most = largest(n)
-        inside = self._narrow(kind, f"{left} {node.op} {amount}")
+        inside = self._narrow_text(kind, f"{left} {node.op} {amount}")
         if most is not None and most < width:
             return inside
         if kind[0] == "s" and node.op == ">>":
             last = width - 1
-            return self._narrow(kind, f"{left} >> ({amount} < {last} ? {amount} : {last})")
+            return self._narrow_text(kind, f"{left} >> ({amount} < {last} ? {amount} : {last})")
         return f"({amount} < {width} ? {inside} : 0)"
 
     def _call(self, node: Node) -> str:
@@ -245,7 +245,7 @@ class _Writer:
             return text
         return f"input32({text}, k)" if kind == "f32" else f"in_half({text}, k)"
 
-    def _finished(self, text: str, kind: str) -> str:
+    def _finish(self, text: str, kind: str) -> str:
         if not self.by or kind == "f64":
             return text
         name = {"f32": "finish32", "f16": "out_half", "bf16": "out_brain"}[kind]
@@ -263,7 +263,7 @@ class _Writer:
                     f"flush16({self.text(node.args[0])}, {'0x7C00' if kind == 'f16' else '0x7F80'})"
                 )
             case "finish":
-                return self._finished(self.text(node.args[0]), kind)
+                return self._finish(self.text(node.args[0]), kind)
             case "neg" | "abs" | "copysign":
                 return self._sign(node)
             case "min" | "max" if kind != "f64" and "xorsign" not in node.value:
@@ -283,17 +283,17 @@ class _Writer:
         sign = f"(({kind})1 << {width_of(kind) - 1})"
         args = list(map(self.text, node.args))
         if node.op == "neg":
-            return self._narrow(kind, f"{args[0]} ^ {sign}")
+            return self._narrow_text(kind, f"{args[0]} ^ {sign}")
         if node.op == "abs":
-            return self._narrow(kind, f"{args[0]} & ~{sign}")
-        return self._narrow(kind, f"({args[1]} & ~{sign}) | ({args[0]} & {sign})")
+            return self._narrow_text(kind, f"{args[0]} & ~{sign}")
+        return self._narrow_text(kind, f"({args[1]} & ~{sign}) | ({args[0]} & {sign})")
 
     def _round(self, exact: Node, kind: str) -> str:
         """The nearest number, of what is one operation on operands."""
         if exact.type in INTEGERS:
             return self._of_integer(exact, kind)
         if exact.type in FLOATS:
-            return self._between(exact, kind)
+            return self._between_text(exact, kind)
         if exact.op == "integral":
             (inner,) = exact.args
             if kind != "f32" or inner.type != "f32" or not self.by:
@@ -393,7 +393,7 @@ class _Writer:
             case _:
                 raise NoExpression("a conversion of integers")
 
-    def _between(self, exact: Node, kind: str) -> str:
+    def _between_text(self, exact: Node, kind: str) -> str:
         x, mode = self.number(exact), "k" if self.by else "RN"
         match kind, exact.type:
             case ("f32", "f64") if self.by:
@@ -430,7 +430,7 @@ def _bare(node: Node) -> Node:
     return Node(node.op, node.type, tuple(map(_bare, node.args)), node.value)
 
 
-def _in_immediate(value: Computation, node: Node) -> bool:
+def _is_in_immediate(value: Computation, node: Node) -> bool:
     """Whether the modifiers of an opcode are told in k."""
     given = {w for w in value.words if w in MODIFIERS or w in ROUNDINGS or w in INTEGRAL} - {"rn"}
     if node.op == "integer":
@@ -457,13 +457,13 @@ def expression(value: Computation) -> CExpression | None:
     if len(value.results) > 1 and any(o.type == BOOL for o in value.operands.values()):
         return None  # combined with a predicate: the machine does that (`COMPARE`)
     node = value.results["d"]
-    by = _in_immediate(value, node)
+    by = _is_in_immediate(value, node)
     if by:
         node = _bare(node)
         if node.op != "integer" and not _is_narrowing(node):
             node = Node("finish", node.type, (node,))
     if node.type in INTEGERS and node.op != "integer":
-        node = _erased(node)
+        node = _without_signs(node)
     if any(n.op == "truth" for n in walk(node)):  # of a set of masks there are too many
         return None
     try:
@@ -472,10 +472,10 @@ def expression(value: Computation) -> CExpression | None:
     except NoExpression:
         return None
     result = "u8" if node.type == BOOL else bits_of(node.type)
-    return CExpression(result, tuple(writer.types.values()), _plain(text, result))
+    return CExpression(result, tuple(writer.types.values()), _without_brackets(text, result))
 
 
-def _plain(text: str, result: str) -> str:
+def _without_brackets(text: str, result: str) -> str:
     """Without parentheses and a conversion around all of it, which the result has anyway."""
     text = text.removeprefix(f"({result})") if _encloses(text.removeprefix(f"({result})")) else text
     return text[1:-1] if _encloses(text) else text
@@ -520,7 +520,7 @@ ADDRESSES = CExpression("u64", ("u64", "u64"), "a + b")
 _JOINS: dict[tuple[str, ...], CExpression] = {e.operands: e for e in MOVES if len(e.operands) > 1}
 
 
-def widened(result: int, kind: str) -> CExpression:
+def widen(result: int, kind: str) -> CExpression:
     """An integer as another of some bits, by the sign of its type."""
     return CExpression(f"u{result}", (kind,), "a")
 
@@ -530,7 +530,7 @@ def part_of(part: int, whole: int) -> CExpression:
     return CExpression(f"u{part}", (f"u{whole}",), "a >> k")
 
 
-def joined(parts: int, width: int) -> CExpression | None:
+def join_parts(parts: int, width: int) -> CExpression | None:
     """Parts of some bits, the lowest first, as one register."""
     return _JOINS.get((f"u{width}",) * parts)
 
@@ -544,7 +544,7 @@ def _choices(slot: ModifierSlot) -> Iterable[str]:
     return words
 
 
-def spelled(row: Opcode, line: Line) -> Iterator[Words]:
+def opcodes_of_line(row: Opcode, line: Line) -> Iterator[Words]:
     """Every opcode of a line for which there may be an expression, in the order of the row."""
     for words in product(*map(_choices, line.slots)):
         yield (*row.head, *filter(None, words))
@@ -567,7 +567,7 @@ def expressions(rows: Iterable[Opcode]) -> dict[str, CExpression]:
     for row in rows:
         lines = [line for line in row.box if not line.missing and isinstance(row.decode, str)]
         for line in lines:
-            for words in spelled(row, line):
+            for words in opcodes_of_line(row, line):
                 counts = line.counts(words)
                 value = value_of(row.decode, line, words, counts[-1], row.known)  # type: ignore[arg-type]
                 made = expression(value)
@@ -578,7 +578,7 @@ def expressions(rows: Iterable[Opcode]) -> dict[str, CExpression]:
         for each in pair:
             add(each, f"cvt_{kind}_f32")
     for bits, kind in product((8, 16, 32, 64), sorted(INTEGERS)):
-        add(widened(bits, kind), f"cvt_u{bits}_{kind}")
+        add(widen(bits, kind), f"cvt_u{bits}_{kind}")
     return {name: each for each, name in found.items()}
 
 

@@ -25,9 +25,9 @@ from fragir.ptx.opcodes.row import (
     Logic,
     Moves,
     Opcode,
-    always,
     by_bytes,
-    never,
+    is_always,
+    is_never,
 )
 
 #: The bits of a and b for which a truth table says what comes out.
@@ -75,16 +75,16 @@ def _moves(what: Computation, node: Node) -> Moves | None:
     places = {name: operand.place for name, operand in what.operands.items()}
     if (node.op == "cast" and node.args[0].type in INTEGERS) or node.op == "operand":
         inner = node.args[0] if node.op == "cast" else node
-        return Moves((), always) if inner.op == "operand" else None
+        return Moves((), is_always) if inner.op == "operand" else None
     if node.op in ("<<", ">>") and all(n.op == "operand" for n in node.args):
         amount = places[node.args[1].value]
         return Moves((amount,), by_bytes(amount))
     if node.op == "call" and FUNCTIONS[node.value].moves:
-        return Moves((), never)
+        return Moves((), is_never)
     if node.op == "select" and all(n.op == "operand" for n in node.args[1:]):
         test = node.args[0]
         steering = {places[n.value] for n in walk(test) if n.op == "operand"}
-        return Moves(tuple(sorted(steering)), always if test.op == "operand" else never)
+        return Moves(tuple(sorted(steering)), is_always if test.op == "operand" else is_never)
     return None
 
 

@@ -148,7 +148,7 @@ class Computation:
 
 
 @cache
-def parsed(text: str) -> tuple[tuple[str, ast.expr], ...]:
+def parse_definitions(text: str) -> tuple[tuple[str, ast.expr], ...]:
     """Names and what they are, in the order of the text."""
     try:
         body = ast.parse("\n".join(line.strip() for line in text.strip().splitlines())).body
@@ -207,7 +207,7 @@ def operand_kinds(line: Line, words: Sequence[str]) -> list[tuple[str, str]]:
     for operand in line.operands:
         kind = operand.kind
         if not kind:
-            kind = (types[0] if operand.written else types[-1]) if types else ""
+            kind = (types[0] if operand.is_written else types[-1]) if types else ""
         elif kind.isdigit():
             kind = types[int(kind) - 1]
         elif kind == "wide":
@@ -328,7 +328,7 @@ class Maker:
     def _unary(self, sign: ast.unaryop, x: Term) -> Term:
         if isinstance(sign, ast.Not):
             if isinstance(x, Node):
-                return Node("not", BOOL, (self._predicate(x),))
+                return Node("not", BOOL, (self._require_predicate(x),))
             return not x
         if not isinstance(x, Node):
             return -x if isinstance(sign, ast.USub) else ~int(x)
@@ -338,7 +338,7 @@ class Maker:
             raise self.fail(f"{type(sign).__name__} of a {x.type}")
         return Node("not" if x.type == BOOL else "~", x.type, (x,))
 
-    def _predicate(self, x: Node) -> Node:
+    def _require_predicate(self, x: Node) -> Node:
         if x.type != BOOL:
             raise self.fail(f"a {x.type} is no condition")
         return x
@@ -374,13 +374,17 @@ class Maker:
         y = self.term(other)
         if not isinstance(y, Node):
             return x if bool(y) == conjunction else y
-        return Node("and" if conjunction else "or", BOOL, (self._predicate(x), self._predicate(y)))
+        return Node(
+            "and" if conjunction else "or",
+            BOOL,
+            (self._require_predicate(x), self._require_predicate(y)),
+        )
 
     def _choice(self, test: Term, body: ast.expr, orelse: ast.expr) -> Term:
         if not isinstance(test, Node):
             return self.term(body if test else orelse)
         x, y = self.term(body), self.term(orelse)
-        return self.select(self._predicate(test), x, y)
+        return self.select(self._require_predicate(test), x, y)
 
     def select(self, test: Node, x: Term, y: Term) -> Node:
         kind = x.type if isinstance(x, Node) else y.type if isinstance(y, Node) else self.result
@@ -416,7 +420,7 @@ class Maker:
                     raise self.fail("bits are those of an operand")
                 return Node("operand", bits_of(kind), value=x.value)
             case "convert":
-                return self._converted(typed[0])
+                return self._convert(typed[0])
             case "signed":
                 return kind[0] == "s"
             case "unsigned":
@@ -424,7 +428,7 @@ class Maker:
             case "wide":
                 return cast(typed[0], wider(kind))
             case "saturate":
-                return self._saturated(typed[0])
+                return self._saturate(typed[0])
             case "min" | "max":
                 x = typed[0]
                 for y in typed[1:]:
@@ -450,7 +454,7 @@ class Maker:
             raise self.fail(f"there is no function {name}")
         return Node("call", FUNCTIONS[name].type or kind, tuple(typed), name)
 
-    def _converted(self, x: Node) -> Node:
+    def _convert(self, x: Node) -> Node:
         """cvt, by the types."""
         whole = not self.words.isdisjoint(INTEGRAL)
         if self.result in FLOATS:
@@ -460,9 +464,9 @@ class Maker:
             if not whole:
                 raise self.fail(f"a {x.type} as a {self.result} needs .rni, .rzi, ...")
             return Node("integer", self.result, (x,))
-        return self._saturated(x) if "sat" in self.words else cast(x, self.result)
+        return self._saturate(x) if "sat" in self.words else cast(x, self.result)
 
-    def _saturated(self, x: Node) -> Node:
+    def _saturate(self, x: Node) -> Node:
         """The nearest number of the result's type."""
         (low, high), (least, most) = range_of(self.result), range_of(x.type)
         x = self._extreme("max", x, low) if low > least else x
@@ -488,12 +492,12 @@ class Maker:
         inner.names = dict(zip("ab", args, strict=False))
         if word == "ne" and isinstance(args[0], Node) and not is_real(args[0].type):
             return self.binary("!=", args[0], args[1])
-        ((_, text),) = parsed(table[word])
+        ((_, text),) = parse_definitions(table[word])
         return inner.term(text)
 
     # -- results ---------------------------------------------------------------------------------
 
-    def made(self, node: ast.expr, kind: str) -> Node:
+    def make(self, node: ast.expr, kind: str) -> Node:
         """An expression as a result of a type."""
         self.result = kind
         found = self.node(self.term(node), kind)
@@ -551,7 +555,7 @@ def value_of(
     if second := _SECOND.search(line.text.partition("!")[0].partition(" ")[2]):
         wanted[second[1]] = "pred"
     results: dict[str, Node] = {}
-    for name, expression in parsed(text):
+    for name, expression in parse_definitions(text):
         if name not in wanted:
             maker.result = ""
             maker.names[name] = maker.term(expression)
@@ -560,9 +564,9 @@ def value_of(
         own = type_of(kind)
         if elements > 1 and kind not in PACKED and own in INTEGERS:
             own = f"{own[0]}{width_of(kind) // elements}"  # set of packed numbers: masks
-        node = maker.made(expression, own)
+        node = maker.make(expression, own)
         if node.type in FLOATS:
-            node = _framed(node, given, own in flushed)
+            node = _apply_modifiers(node, given, own in flushed)
         results[name] = maker.names[name] = node
     used = {n.value for node in results.values() for n in walk(node) if n.op == "operand"}
     if "cc" not in used:
@@ -578,7 +582,7 @@ def value_of(
     )
 
 
-def _framed(node: Node, words: frozenset[str], flushed: bool) -> Node:
+def _apply_modifiers(node: Node, words: frozenset[str], flushed: bool) -> Node:
     """What the modifiers of an opcode make of a floating-point result."""
     if flushed:
         node = Node("flush", node.type, (node,))

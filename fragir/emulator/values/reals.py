@@ -24,7 +24,7 @@ from fragir.emulator.numbers.rounding import (
     exact_f64,
     fma_f64,
     quantize,
-    rounded,
+    round_rational,
     saturate,
     to_odd,
 )
@@ -220,7 +220,7 @@ def round_to(form: Format, mode: str, satfinite: bool) -> Bits:
     return function
 
 
-def cancelled(x: F64, y: F64, exact: F64) -> F64:
+def cancelling_sum(x: F64, y: F64, exact: F64) -> F64:
     """A sum that is rounded downwards: where terms of unlike signs cancel it is -0."""
     gone = (exact == 0) & (np.signbit(x) != np.signbit(y))
     return where(gone, -0.0, exact)
@@ -256,7 +256,7 @@ def double_of_integer(mode: str) -> Bits:
         if mode == "rn" or a.dtype.itemsize < 8:
             value = a.astype(np.float64)
         else:
-            exact = [rounded(Fraction(int(v)), mode) if v else 0.0 for v in a.ravel()]
+            exact = [round_rational(Fraction(int(v)), mode) if v else 0.0 for v in a.ravel()]
             value = np.array(exact, np.float64).reshape(a.shape)
         return encode(value, FORMATS["f64"])
 

@@ -56,7 +56,7 @@ def _from_half(a: Array) -> Array:
 
 
 def _from_brain(a: Array) -> Array:
-    return quick.canonical(quick.wide(a))
+    return quick.canonical(quick.brain_values(a))
 
 
 _CONVERSIONS: dict[tuple[str, str], Function] = {
@@ -82,7 +82,7 @@ def short_road(value: Computation) -> Quick | None:
         return None
     if node.type not in TYPES:
         return None
-    flushes, node = _unflushed(node)
+    flushes, node = _without_flush(node)
     form, into = node.type, TYPES[node.type]
     kinds = [o.type for o in value.operands.values()]
     found: Function | None = None
@@ -104,7 +104,7 @@ def short_road(value: Computation) -> Quick | None:
     return Quick(found, given, into)
 
 
-def _unflushed(node: Node) -> tuple[bool, Node]:
+def _without_flush(node: Node) -> tuple[bool, Node]:
     return (True, node.args[0]) if node.op == "flush" else (False, node)
 
 
@@ -112,23 +112,23 @@ def _flushing(function: Function) -> Function:
     """Subnormal f32 operands and results become zeros."""
 
     def operate(*operands: Any) -> Any:
-        return quick.flushed(function(*[quick.flushed(x) for x in operands]))
+        return quick.flush_subnormal(function(*[quick.flush_subnormal(x) for x in operands]))
 
     return operate
 
 
-def _plain(nodes: tuple[Node, ...]) -> bool:
+def _are_plain_operands(nodes: tuple[Node, ...]) -> bool:
     """Whether they are the operands a, b, c in this order, or those flushed."""
-    inner = [_unflushed(n)[1] for n in nodes]
+    inner = [_without_flush(n)[1] for n in nodes]
     return all(n.op == "operand" and n.value == w for n, w in zip(inner, "abc", strict=False))
 
 
 def _arithmetic(exact: Node, form: str) -> Function | None:
-    if exact.op in _SUMS and _plain(exact.args):
+    if exact.op in _SUMS and _are_plain_operands(exact.args):
         return _NATIVE[form](_SUMS[exact.op])
     if exact.op == "+" and exact.args[0].op == "*":
-        return _FUSED[form] if _plain((*exact.args[0].args, exact.args[1])) else None
-    if form == "f32" and exact.op in ("/", "sqrt") and _plain(exact.args):
+        return _FUSED[form] if _are_plain_operands((*exact.args[0].args, exact.args[1])) else None
+    if form == "f32" and exact.op in ("/", "sqrt") and _are_plain_operands(exact.args):
         return quick.native(np.divide if exact.op == "/" else np.sqrt)
     return None
 
@@ -158,10 +158,10 @@ def _bare(node: Node) -> Node:
 def _extremes(node: Node) -> Function | None:
     """max and min of two, or of three, operands."""
     pair = _EXTREME[node.type](node.op == "max", "NaN" in node.value)
-    if _plain(node.args):
+    if _are_plain_operands(node.args):
         return pair
     inner, last = node.args
-    if inner.op != node.op or not _plain((*inner.args, last)):
+    if inner.op != node.op or not _are_plain_operands((*inner.args, last)):
         return None
     return of3(lambda a, b, c: pair(pair(a, b), c))
 
@@ -172,7 +172,7 @@ def _to(kind: Any) -> Function:
 
 def _conversion(exact: Node, form: str, flushes: bool) -> Quick | None:
     """cvt to a floating-point type: from another, or from an integer that f64 holds."""
-    flushed, operand = _unflushed(exact)
+    flushed, operand = _without_flush(exact)
     kind, into = operand.type, TYPES[form]
     if kind in INTEGERS:
         if width_of(kind) > 32:
@@ -184,9 +184,9 @@ def _conversion(exact: Node, form: str, flushes: bool) -> Quick | None:
         return None
     narrow = found
     if flushed:
-        return Quick(of1(lambda a: narrow(quick.flushed(a))), TYPES[kind], into)
+        return Quick(of1(lambda a: narrow(quick.flush_subnormal(a))), TYPES[kind], into)
     if flushes:
-        return Quick(of1(lambda a: quick.flushed(narrow(a))), TYPES[kind], into)
+        return Quick(of1(lambda a: quick.flush_subnormal(narrow(a))), TYPES[kind], into)
     return Quick(narrow, TYPES[kind], into)
 
 
@@ -201,7 +201,7 @@ def _to_integer(value: Computation, node: Node) -> Quick | None:
     least, most = np.array(low, np.float64), np.array(high, np.float64)
 
     def convert(a: Array) -> Any:
-        found = (quick.wide(a) if is_brain else a).astype(np.float64)
+        found = (quick.brain_values(a) if is_brain else a).astype(np.float64)
         whole(found, out=found)
         np.maximum(found, least, out=found)
         np.minimum(found, most, out=found)

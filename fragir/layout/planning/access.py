@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from fragir.layout.f2 import Subspace, image, independent, inverted, kernel
+from fragir.layout.f2 import Subspace, image, independent, inverse_columns, kernel
 from fragir.layout.planning.program import Linear
 
 # -- banks -----------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def address_columns(
         span = Subspace(segment)
         banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
         lifted = (image(basis[more:], vector) for vector in (*banks, *segment))
-        columns = inverted([*low, *basis[:more], *lifted])
+        columns = inverse_columns([*low, *basis[:more], *lifted])
         assert columns is not None, "a basis"
         found.append(columns)
     if not simple:
@@ -254,7 +254,7 @@ class SharedSide:
     """Lanes with one of these bits hold what others hold, and need not store it."""
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the registers fill a word."""
         return len(self.element) >= self.inside
 
@@ -273,7 +273,7 @@ def ways(side: SharedSide, other: SharedSide, matrix: bool, order: Sequence[int]
     vectors = _vectors(side, other, order)
     held = dict.fromkeys(v[:count] for count in range(most, -1, -1) for v in vectors)
     found = [_plain_way(side, low) for low in held]
-    if matrix and side.whole:
+    if matrix and side.is_whole:
         found += _matrix_ways(side, order)
     return found
 
@@ -336,7 +336,7 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
     inside = side.inside
     found: list[Way] = []
     for word in dict.fromkeys((side.element[:inside], tuple(order[:inside]))):
-        rest = _completed(word, side.element)
+        rest = _completed_word(word, side.element)
         words = 1 << len(rest)
         matrices = min(4, words)
         fixed = (*rest, *side.warp)
@@ -366,10 +366,10 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
 
 def registers_beside(way: Way, side: SharedSide) -> list[int]:
     """The registers that number the words of a matrix' way, lowest first."""
-    return _completed(way.word, side.element)
+    return _completed_word(way.word, side.element)
 
 
-def _completed(word: Sequence[int], element: Sequence[int]) -> list[int]:
+def _completed_word(word: Sequence[int], element: Sequence[int]) -> list[int]:
     span = Subspace(word)
     return [column for column in element if span.add(column)]
 
@@ -384,7 +384,7 @@ def _permutes(side: SharedSide, word: Sequence[int], count: int) -> int:
     places = [side.numbers.solve(column) or 0 for column in word]
     ordered = places == [1 << i for i in range(len(places))]
     fragment = 1 << max(0, len(side.element) - side.inside)
-    if len(word) < side.inside and side.whole:
+    if len(word) < side.inside and side.is_whole:
         return count - fragment if ordered else count
     spread = len(independent(place >> side.inside for place in places))
     return 0 if ordered else fragment * max(1, spread)

@@ -68,7 +68,7 @@ def moves_of(pair: LayoutPair) -> Movement:
         return Movement("lanes", words, mixed, own)
     if source.element == target.element and not any(threads) and not any(warps):
         return Movement("nothing", words, 0, True)
-    if not any(threads) and not any(warps) and _whole_words(source, target, inside):
+    if not any(threads) and not any(warps) and _are_words_whole(source, target, inside):
         return Movement("registers", words, 0, True)
     return Movement("bytes", words, 0, True)
 
@@ -100,7 +100,7 @@ def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = C
     return 0.0 if pair is None else least_price(pair, costs)
 
 
-def _whole_words(source: RegisterColumns, target: RegisterColumns, inside: int) -> bool:
+def _are_words_whole(source: RegisterColumns, target: RegisterColumns, inside: int) -> bool:
     """Whether every word of the target is one of the source's (`inside` bits lie in a word)."""
     if source.element[:inside] != target.element[:inside]:
         return False

@@ -18,10 +18,10 @@ from fragir.layout.planning.colours import (
     Warp,
     WordEdge,
     busiest,
-    coloured,
+    colour_edges,
     edges_of,
     own_edges,
-    renumbered,
+    renumber_points,
     slots_of,
 )
 from fragir.layout.planning.program import OWN, Builder, LaneTable, Lanewise, Linear, WordProgram
@@ -34,7 +34,9 @@ Gaps = Sequence[Sequence[int | None]]
 """A number for each warp and lane; None where any will do."""
 
 
-def fitted(fields: Sequence[tuple[Gaps, int]], lane: Sequence[int] = (0,) * LANE_BITS) -> Lanewise:
+def fit_fields(
+    fields: Sequence[tuple[Gaps, int]], lane: Sequence[int] = (0,) * LANE_BITS
+) -> Lanewise:
     """A number of several fields: the values of each, of which the bits of its mask count."""
     linear = [_linear(values, mask, lane) for values, mask in fields]
     start, columns, warps = 0, [0] * LANE_BITS, [0] * _warp_bits(len(fields[0][0]))
@@ -134,7 +136,7 @@ def table_plan(source: Points, target: Points, bits: int) -> TablePlan | None:
     wanted: list[Wanted] = []
     for held, asked in zip(source, target, strict=True):
         numbers: dict[int, int] = {}
-        warp = renumbered(held, numbers), renumbered(asked, numbers)
+        warp = renumber_points(held, numbers), renumber_points(asked, numbers)
         if warp not in known:
             known[warp] = slots_of(*warp)
         slots = known[warp]
@@ -178,7 +180,7 @@ class _Tables:
         self._wanted, self._per = wanted, per
         self._builder = Builder(words_of(inputs, 32 // per))
         self._outputs = words_of(outputs, 32 // per)
-        self._colours = [coloured(warp, per) for warp in edges]
+        self._colours = [colour_edges(warp, per) for warp in edges]
         own = [own_edges(*warp, per) for warp in zip(wanted, edges, self._colours, strict=True)]
         self._edges = [(*warp, *more) for warp, (more, _) in zip(edges, own, strict=True)]
         self._colours = [c + more for c, (_, more) in zip(self._colours, own, strict=True)]
@@ -186,7 +188,7 @@ class _Tables:
     def program(self) -> WordProgram:
         """The instructions."""
         count = 1 + max((colour for warp in self._colours for colour in warp), default=-1)
-        received = [self._sent(colour) for colour in range(count)]
+        received = [self._sent_word(colour) for colour in range(count)]
         arrived: list[dict[tuple[Slot, int], Unit]] = []
         for edges, colours in zip(self._edges, self._colours, strict=True):
             units: dict[tuple[Slot, int], Unit] = {}
@@ -194,9 +196,11 @@ class _Tables:
                 for element, unit in zip(edge.load, edge.units, strict=True):
                     units[(edge.sender, element), edge.reader] = received[colour], unit
             arrived.append(units)
-        return self._builder.program([self._taken(word, arrived) for word in range(self._outputs)])
+        return self._builder.program(
+            [self._taken_word(word, arrived) for word in range(self._outputs)]
+        )
 
-    def _sent(self, colour: int) -> int:
+    def _sent_word(self, colour: int) -> int:
         """The word that arrives by the shuffle of a colour."""
         units = self._nothing()
         lanes: list[list[int | None]] = [[None] * LANES for _ in self._edges]
@@ -207,10 +211,10 @@ class _Tables:
                     for element, unit in zip(edge.load, edge.units, strict=True):
                         units[warp][edge.sender][unit] = divmod(element, self._per)
         word = self._chain(units)
-        lane = fitted([(lanes, LANES - 1)], OWN)
-        return self._builder.shuffle(word, self._builder.known(lane))
+        lane = fit_fields([(lanes, LANES - 1)], OWN)
+        return self._builder.shuffle(word, self._builder.interned(lane))
 
-    def _taken(self, word: int, arrived: Sequence[dict[tuple[Slot, int], Unit]]) -> int:
+    def _taken_word(self, word: int, arrived: Sequence[dict[tuple[Slot, int], Unit]]) -> int:
         """A word of the target, from the own words and those that arrived."""
         units = self._nothing()
         per = self._per
@@ -237,7 +241,7 @@ class _Tables:
             demands: list[list[list[int | None]]] = []
             for warp in units:
                 demands.append([self._demand(lane, word, where) for lane in warp])
-            made = self._merged(made, word, demands)
+            made = self._merge(made, word, demands)
             where = dict.fromkeys([*where, word], True)
         return made
 
@@ -257,7 +261,7 @@ class _Tables:
                 found.append(None)
         return found
 
-    def _merged(
+    def _merge(
         self, one: int, other: int, demands: Sequence[Sequence[Sequence[int | None]]]
     ) -> int:
         """One step: units of two words, by a select where whole words do."""
@@ -273,12 +277,12 @@ class _Tables:
                 row.append(min(words) if words else None)
             chosen.append(row)
         if whole:
-            number = fitted([(chosen, 1)])
+            number = fit_fields([(chosen, 1)])
             if number.constant:
                 return other if number(0, 0) else one
             if isinstance(number, Linear) and number.start:
                 one, other, number = other, one, replace(number, start=0)
-            return self._builder.select(one, other, self._builder.known(number))
+            return self._builder.select(one, other, self._builder.interned(number))
         size = 4 // per
         fields: list[tuple[list[list[int | None]], int]] = []
         for byte in range(4):
@@ -293,4 +297,4 @@ class _Tables:
                 for warp in demands
             ]
             fields.append((values, 7 << shift))
-        return self._builder.permute(one, other, self._builder.known(fitted(fields)))
+        return self._builder.permute(one, other, self._builder.interned(fit_fields(fields)))

@@ -38,7 +38,7 @@ class WordEdge:
     """Words of the reader that it is for."""
 
 
-def renumbered(lanes: Sequence[Sequence[int | None]], numbers: dict[int, int]) -> Warp:
+def renumber_points(lanes: Sequence[Sequence[int | None]], numbers: dict[int, int]) -> Warp:
     """Points numbered as they come, so that warps that move alike are alike."""
     return tuple(
         tuple(None if p is None else numbers.setdefault(p, len(numbers)) for p in lane)
@@ -92,10 +92,10 @@ def edges_of(wanted: Sequence[Sequence[Slot | None]], per: int) -> tuple[WordEdg
             load = tuple(rest[first : first + per])
             words = frozenset(word for element in load for word in elements[element])
             edges.append(WordEdge(sender, reader, load, units_of(load, per), words))
-    return tuple(_shared(edges, per))
+    return tuple(_shared_edges(edges, per))
 
 
-def _shared(edges: list[WordEdge], per: int) -> list[WordEdge]:
+def _shared_edges(edges: list[WordEdge], per: int) -> list[WordEdge]:
     """Lanes that give more words than any takes give what is left over to several at once."""
     most = max(Counter(edge.reader for edge in edges).values(), default=0)
     found: list[WordEdge] = []
@@ -106,7 +106,7 @@ def _shared(edges: list[WordEdge], per: int) -> list[WordEdge]:
         too_many = len({edge.load for edge in given}) - most
         words: list[list[WordEdge]] = []
         for edge in sorted(given, key=lambda edge: len(edge.load), reverse=True):
-            fitting = (w for w in words if len({*edge.load, *_loaded(w)}) <= per)
+            fitting = (w for w in words if len({*edge.load, *_loaded_elements(w)}) <= per)
             word = next(fitting, None) if too_many > 0 else None
             if word is None:
                 words.append([edge])
@@ -114,13 +114,13 @@ def _shared(edges: list[WordEdge], per: int) -> list[WordEdge]:
                 word.append(edge)
                 too_many -= 1
         for word in words:
-            load = tuple(_loaded(word))
+            load = tuple(_loaded_elements(word))
             units = units_of(load, per)
             found += [replace(edge, load=load, units=units) for edge in word]
     return found
 
 
-def _loaded(edges: Sequence[WordEdge]) -> dict[int, None]:
+def _loaded_elements(edges: Sequence[WordEdge]) -> dict[int, None]:
     """The elements of some edges, each once."""
     return dict.fromkeys(element for edge in edges for element in edge.load)
 
@@ -149,7 +149,7 @@ def units_of(load: Sequence[int], per: int) -> tuple[int, ...]:
     return tuple(units[element] for element in load)
 
 
-def coloured(edges: Sequence[WordEdge], per: int) -> list[int]:
+def colour_edges(edges: Sequence[WordEdge], per: int) -> list[int]:
     """The colour of every edge."""
     casts: defaultdict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
     for number, edge in enumerate(edges):

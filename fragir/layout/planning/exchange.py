@@ -123,7 +123,7 @@ def warps_between(source: RegisterColumns, target: RegisterColumns) -> list[int]
     return [a ^ b for a, b in zip(*sides, strict=True)]
 
 
-def spread(pull: Pull) -> tuple[int, ...]:
+def spread_slots(pull: Pull) -> tuple[int, ...]:
     """The lanes' slots such that lanes which would read the same read different copies.
 
     A source whose lanes repeat each other has slots that hold the same element; adding their
@@ -189,7 +189,7 @@ class Exchange:
         return len(self.pull.others)
 
     @cached_property
-    def reached(self) -> tuple[int, ...]:
+    def reached_lane(self) -> tuple[int, ...]:
         """C: the lane that a lane reads from in step zero."""
         return tuple(lane_of(s) ^ x for s, x in zip(self.lane, self.within, strict=True))
 
@@ -204,7 +204,7 @@ class Exchange:
     @cached_property
     def keeps(self) -> bool:
         """Whether step zero is the own lane, and needs no shuffle."""
-        return self.reached == OWN and not any(self.warps[1])
+        return self.reached_lane == OWN and not any(self.warps[1])
 
     @property
     def shuffles(self) -> int:
@@ -218,15 +218,16 @@ class Exchange:
     def before(self) -> LocalMap:
         """The source's element in each unit of the word (step, place) that a lane sends."""
         others = self.pull.others
-        back = _back(self.reached)
+        back = _back(self.reached_lane)
         inner, outer = self.warps
 
         def sent(lane: int) -> int:
             """What a lane adds by being the sender."""
-            return self._wanted(0, image(back, lane))
+            return self._wanted_element(0, image(back, lane))
 
         step = [
-            self._wanted(1 << bit, image(back, lane_of(self.pull.element[bit]))) for bit in others
+            self._wanted_element(1 << bit, image(back, lane_of(self.pull.element[bit])))
+            for bit in others
         ]
         warp = [
             element_of(slot) ^ self._step_of(part) ^ sent(moved)
@@ -234,8 +235,8 @@ class Exchange:
         ]
         return LocalMap(
             self.inside,
-            (*step, *(self._wanted(vector, 0) for vector in self.beside)),
-            tuple(self._wanted(vector, 0) for vector in self.packed),
+            (*step, *(self._wanted_element(vector, 0) for vector in self.beside)),
+            tuple(self._wanted_element(vector, 0) for vector in self.packed),
             tuple(sent(lane) for lane in OWN),
             tuple(warp),
         )
@@ -257,14 +258,14 @@ class Exchange:
         return LocalMap(b, tuple(whole[b:]), tuple(whole[:b]), lane, warp)
 
     @cached_property
-    def wanted(self) -> LocalMap:
+    def wanted_elements(self) -> LocalMap:
         """The source's element for each element of the target, whatever lane it is in."""
         b = self.inside
-        whole = [self._wanted(kept, 0) for kept in self.pull.whole]
+        whole = [self._wanted_element(kept, 0) for kept in self.pull.whole]
         lane, warp = (tuple(map(element_of, side)) for side in (self.lane, self.pull.warp))
         return LocalMap(b, tuple(whole[b:]), tuple(whole[:b]), lane, warp)
 
-    def _wanted(self, kept: int, lane: int) -> int:
+    def _wanted_element(self, kept: int, lane: int) -> int:
         """The source's element of a reader's element in a step: it lies at `kept` + X lane."""
         part = image(self.within, lane)
         return (
@@ -295,27 +296,27 @@ class Exchange:
         if renamed is not None:
             own = self._own_words() if before.choices else None
             if own is not None:
-                return self._merged(builder, renamed, own)
-            before, after = renamed, _placed(after, self.wanted)
+                return self._merge(builder, renamed, own)
+            before, after = renamed, _placed_units(after, self.wanted_elements)
         words = before.emit(builder, lambda word: word)
         kept = (1 << self.mixed) - 1 if self.keeps else -1
         received = [
-            self._shuffled(builder, word, index) if index & kept or not self.keeps else word
+            self._shuffle(builder, word, index) if index & kept or not self.keeps else word
             for index, word in enumerate(words)
         ]
         return builder.program(after.emit(builder, received.__getitem__))
 
-    def _shuffled(self, builder: Builder, word: int, index: int) -> int:
+    def _shuffle(self, builder: Builder, word: int, index: int) -> int:
         lanes = [lane_of(self.pull.element[bit]) for bit in self.pull.others]
         step = image(lanes, index & (1 << self.mixed) - 1)
-        return builder.shuffle(word, builder.number(step, self.reached, self.warps[1]))
+        return builder.shuffle(word, builder.number(step, self.reached_lane, self.warps[1]))
 
     def _own_words(self) -> list[int] | None:
         """The one word of the source that each output takes where it reads its own lane.
 
         None where that depends on the thread or the unit, or where there are more than two lanes.
         """
-        after, wanted, b = self.after, self.wanted, self.inside
+        after, wanted, b = self.after, self.wanted_elements, self.inside
         if self.mixed != 1 or not self.keeps or after.choices != 1:
             return None
         ways = set[int]()
@@ -334,13 +335,13 @@ class Exchange:
             for word in range(1 << len(wanted.word))
         ]
 
-    def _merged(self, builder: Builder, before: LocalMap, own: Sequence[int]) -> WordProgram:
+    def _merge(self, builder: Builder, before: LocalMap, own: Sequence[int]) -> WordProgram:
         """Own words are taken from the source where they are, others as they arrive."""
-        b, after, wanted = self.inside, self.after, self.wanted
+        b, after, wanted = self.inside, self.after, self.wanted_elements
         sent = LocalMap(
             b, before.word[1:], before.unit, before.lane, before.warp, before.start ^ before.word[0]
         ).emit(builder, lambda word: word)
-        received = [self._shuffled(builder, word, 1) for word in sent]
+        received = [self._shuffle(builder, word, 1) for word in sent]
         way = next(c >> b for c in after.unit + after.threads if c >> b)
         mask = (1 << b) - 1
         columns = [
@@ -394,7 +395,7 @@ def _in_place(before: LocalMap) -> LocalMap | None:
     )
 
 
-def _placed(after: LocalMap, wanted: LocalMap) -> LocalMap:
+def _placed_units(after: LocalMap, wanted: LocalMap) -> LocalMap:
     """What arrives, with units where they were in the source."""
     b, mask = after.inside, (1 << after.inside) - 1
 

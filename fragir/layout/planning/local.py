@@ -84,13 +84,13 @@ class _Emission:
         self._inputs = inputs
         unused = (1 << bit for bit in range(len(local.unit), b))
         self._map = local = replace(local, unit=(*local.unit, *unused))
-        self._shift, self._apart = self._shifted()
+        self._shift, self._apart = self._renamed_units()
         words = [
             (column ^ image(local.unit, shift)) >> b
             for column, shift in zip(local.word, self._shift, strict=True)
         ]
         self._word = [0 if bit in self._apart else w for bit, w in enumerate(words)]
-        self._directions = self._ordered()
+        self._directions = self._ordered_ways()
         self._coordinates = Subspace(self._directions)
         self._back = Subspace()
         for bit, word in enumerate(self._word):
@@ -117,7 +117,7 @@ class _Emission:
                 return found
             part = part - 1 & mask
 
-    def _shifted(self) -> tuple[list[int], set[int]]:
+    def _renamed_units(self) -> tuple[list[int], set[int]]:
         """For each word bit the units that are renamed with it, and bits for which none helps.
 
         Word bits that read one word apart in units are told apart by the units: output `word'`
@@ -137,7 +137,7 @@ class _Emission:
                 apart.add(bit)
         return shift, apart
 
-    def _ordered(self) -> list[int]:
+    def _ordered_ways(self) -> list[int]:
         """The ways in which the word changes, those among the outputs' words last."""
         local, b = self._map, self._b
         ways = list(Subspace(c >> b for c in local.unit + local.threads))

@@ -12,7 +12,14 @@ from itertools import combinations, islice
 
 from fragir.layout.f2 import Subspace, image, kernel, rank
 from fragir.layout.planning.costs import Costs
-from fragir.layout.planning.exchange import Exchange, Pull, element_of, lane_of, senders, spread
+from fragir.layout.planning.exchange import (
+    Exchange,
+    Pull,
+    element_of,
+    lane_of,
+    senders,
+    spread_slots,
+)
 from fragir.layout.planning.local import steps
 from fragir.layout.planning.program import OWN
 
@@ -49,7 +56,7 @@ def _ways(pull: Pull) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         yield lane, (0,) * len(lane)
     within = senders(moved, lanes)
     if within is None:
-        lane = spread(pull)
+        lane = spread_slots(pull)
         within = senders([lane_of(slot) for slot in lane], lanes)
     if within is not None:
         yield lane, tuple(within)

@@ -17,12 +17,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
-from fragir.errors import shortened
+from typing_extensions import deprecated
+
+from fragir.deprecation import warn
+from fragir.errors import short_text
 from fragir.layout.combine import permuted
-from fragir.layout.conversion import LanePoints, points_of
-from fragir.layout.conversion import plan as sources_of
+from fragir.layout.conversion import Conversion, LanePoints, points_of
+from fragir.layout.conversion import sources as sources_of
 from fragir.layout.display import Drawn
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
@@ -33,9 +36,9 @@ from fragir.layout.planning.padding import PaddedRows, padded_rows
 from fragir.layout.planning.program import (
     Linear,
     WordProgram,
-    gathered,
+    gather_words,
     lanewise,
-    repeated,
+    repeat_program,
     side_by_side,
 )
 from fragir.layout.planning.registers import LayoutPair, pair_of, words_of
@@ -144,7 +147,7 @@ class ConversionPlan(Drawn):
     def __repr__(self) -> str:
         steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
         priced = f"{self.cost:g} half cycles, {self.least:g} at least"
-        return shortened(f"<conversion by {self.way}: {steps or 'no instructions'}; {priced}>")
+        return short_text(f"<conversion by {self.way}: {steps or 'no instructions'}; {priced}>")
 
     @property
     def free(self) -> bool:
@@ -211,7 +214,7 @@ def plan_conversion(
     moves, least = moves_of(pair), least_price(pair, costs)
     warp = warp_plan(pair.source, pair.target, pair.bits, costs, features)
     if warp is not None and not warp.crosses:
-        program = assembled(warp.program, pair)
+        program = assemble_program(warp.program, pair)
         same = program.outputs == tuple(range(program.inputs))
         way: Way = "bytes" if program.steps else "nothing" if same else "registers"
         return ConversionPlan(
@@ -226,11 +229,37 @@ def plan_conversion(
     waits = through.barriers * costs.barrier(through.meeting.reach)
     cost = shared.work * pair.times + shared.formulas + waits
     if warp is not None and warp.reckoned * pair.times <= _HOPEFUL * cost:
-        program = assembled(warp.program, pair)
+        program = assemble_program(warp.program, pair)
         shuffled = price(program, costs)
         if shuffled <= cost:
             return ConversionPlan(source, target, bits, "shuffles", shuffled, least, moves, program)
     return ConversionPlan(source, target, bits, "shared", cost, least, moves, through=through)
+
+
+@overload
+def plan(
+    source: Layout, target: Layout, bits: int, features: Features = ..., costs: Costs = ...
+) -> ConversionPlan: ...
+@overload
+@deprecated("write fragir.layout.sources; goes in fragir 0.3")
+def plan(source: Layout, target: Layout) -> Conversion: ...
+def plan(
+    source: Layout,
+    target: Layout,
+    bits: int | None = None,
+    features: Features = FEATURES,
+    costs: Costs = COSTS,
+) -> ConversionPlan | Conversion:
+    """How elements of `bits` get from one register layout to another: `plan_conversion`.
+
+    Without `bits` it is `fragir.layout.sources`, what has to move, with a DeprecationWarning.
+    """
+    if bits is None:
+        warn(
+            "fragir.layout.plan of two layouts is fragir.layout.sources now, and goes in fragir 0.3"
+        )
+        return sources_of(source, target)
+    return plan_conversion(source, target, bits, features, costs)
 
 
 @lru_cache(maxsize=4096)
@@ -238,10 +267,10 @@ def plan_conversion(
 # --- whole fragments -----------------------------------------------------------------------------
 
 
-def assembled(program: WordProgram, pair: LayoutPair) -> WordProgram:
+def assemble_program(program: WordProgram, pair: LayoutPair) -> WordProgram:
     """The program for the whole fragments of a pair: done for each of its times."""
     if pair.times > 1:
-        return repeated(program, pair.source_words, pair.target_words)
+        return repeat_program(program, pair.source_words, pair.target_words)
     return program
 
 
@@ -259,12 +288,14 @@ def _through(shared: SharedPlan, pair: LayoutPair, features: Features) -> Throug
         for stores, loads in shared.turns:
             moved = [
                 (
-                    _moved(stores, place * shared.scratch, numbers[time].__getitem__),
-                    _moved(loads, place * shared.scratch, (time * loaded).__add__),
+                    _moved_accesses(stores, place * shared.scratch, numbers[time].__getitem__),
+                    _moved_accesses(loads, place * shared.scratch, (time * loaded).__add__),
                 )
                 for place, time in enumerate(together)
             ]
-            turns.append((_joined(m[0] for m in moved), _joined(m[1] for m in moved)))
+            turns.append(
+                (_joined_accesses(m[0] for m in moved), _joined_accesses(m[1] for m in moved))
+            )
     loads_pair = replace(
         pair,
         source_words=tuple(
@@ -274,31 +305,31 @@ def _through(shared: SharedPlan, pair: LayoutPair, features: Features) -> Throug
     return Through(
         whole,
         tuple(turns),
-        assembled(after, loads_pair),
+        assemble_program(after, loads_pair),
         shared.meeting,
         shared.scratch * beside,
         (shared.passes[0] * pair.times, shared.passes[1] * pair.times),
     )
 
 
-def _moved(
+def _moved_accesses(
     accesses: Iterable[SharedAccess], offset: int, word: Callable[[int], int]
 ) -> tuple[SharedAccess, ...]:
     return tuple(
         replace(
             access,
-            address=_shifted(access.address, offset),
+            address=_shifted_address(access.address, offset),
             words=tuple(map(word, access.words)),
         )
         for access in accesses
     )
 
 
-def _shifted(address: Linear, offset: int) -> Linear:
+def _shifted_address(address: Linear, offset: int) -> Linear:
     return replace(address, start=address.start + offset) if offset else address
 
 
-def _joined(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, ...]:
+def _joined_accesses(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, ...]:
     return tuple(access for group in groups for access in group)
 
 
@@ -313,12 +344,12 @@ def _by_elements(
     if _lanes(source) >= WARP <= _lanes(target) or _warps(source) != _warps(target):
         found = sources_of(source, target)
         if found.permutation is not None:
-            plan = _renamed(source, target, bits, costs, found.permutation)
+            plan = _renaming_plan(source, target, bits, costs, found.permutation)
             if plan is not None:
                 return plan
         inside = found.kind == "warp"
     if bits in APART:
-        return _apart(source, target, bits, features, costs)
+        return _byte_plan(source, target, bits, features, costs)
     rows = padded_rows(source, target, max(8, bits))
     work = sum(rows.passes) * costs.wavefront + sum(rows.accesses) * costs.issue
     cost = work + 2 * costs.formula + costs.block_barrier
@@ -333,13 +364,13 @@ def _by_elements(
     return ConversionPlan(source, target, bits, "elements", cost, 0.0, rows=rows)
 
 
-def _renamed(
+def _renaming_plan(
     source: Layout, target: Layout, bits: int, costs: Costs, permutation: tuple[int, ...]
 ) -> ConversionPlan | None:
     """Elements in another order in each lane; None where they are parts of bytes."""
     given, per = source.sizes.get("element", 1), max(1, 32 // bits)
-    order = _filled(permutation, per, given)
-    if _whole_words(order, per):
+    order = _filled_permutation(permutation, per, given)
+    if _are_whole_words(order, per):
         same = order == tuple(range(given))
         way: Way = "nothing" if same else "registers"
         return ConversionPlan(source, target, bits, way, 0.0, 0.0, permutation=order)
@@ -350,12 +381,12 @@ def _renamed(
         return None
     per = 32 // unit
     words = (order[first : first + per] for first in range(0, len(order), per))
-    program = gathered(words_of(given, unit), words, unit // 8)
+    program = gather_words(words_of(given, unit), words, unit // 8)
     cost = price(program, costs)
     return ConversionPlan(source, target, bits, "bytes", cost, 0.0, program=program)
 
 
-def _filled(permutation: Sequence[int], per: int, given: int) -> tuple[int, ...]:
+def _filled_permutation(permutation: Sequence[int], per: int, given: int) -> tuple[int, ...]:
     """The permutation with a source for the elements that no lane wants (-1): what keeps words of
     `per` elements whole, if there is such, of so many elements given.
     """
@@ -372,7 +403,7 @@ def _filled(permutation: Sequence[int], per: int, given: int) -> tuple[int, ...]
     return tuple(filled)
 
 
-def _whole_words(order: Sequence[int], per: int) -> bool:
+def _are_whole_words(order: Sequence[int], per: int) -> bool:
     """Whether whole words of `per` elements are renamed, so that no element moves in one."""
     return all(
         order[i] % per == 0 and tuple(order[i : i + per]) == tuple(range(order[i], order[i] + per))
@@ -389,7 +420,7 @@ def _by_pairs(order: Sequence[int]) -> tuple[int, ...] | None:
     return tuple(e // 2 for e in firsts)
 
 
-def _apart(
+def _byte_plan(
     source: Layout, target: Layout, bits: int, features: Features, costs: Costs
 ) -> ConversionPlan:
     """Elements of less than a byte with a byte for each."""

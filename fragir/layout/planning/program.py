@@ -136,7 +136,7 @@ class Builder:
             found = self._numbers[key] = Linear(start, lane, warp)
         return found
 
-    def known(self, number: Lanewise) -> Lanewise:
+    def interned(self, number: Lanewise) -> Lanewise:
         """The same object for the same number, however it was made."""
         return self._known.setdefault(number, number)
 
@@ -176,7 +176,7 @@ class Builder:
 
     def program(self, outputs: Iterable[int]) -> WordProgram:
         """What was asked for, less what no output needs."""
-        return _needed(WordProgram(self.inputs, tuple(self._steps), tuple(outputs)))
+        return _needed_steps(WordProgram(self.inputs, tuple(self._steps), tuple(outputs)))
 
 
 def _flip(lane: Lanewise) -> int | None:
@@ -195,14 +195,14 @@ def renaming(inputs: int, outputs: Iterable[int]) -> WordProgram:
     return WordProgram(inputs, (), tuple(outputs))
 
 
-def chained(first: WordProgram, second: WordProgram) -> WordProgram:
+def chain_programs(first: WordProgram, second: WordProgram) -> WordProgram:
     """One program on the outputs of another."""
     words = list(first.outputs)
     steps = list(first.steps)
     for step in second.steps:
         words.append(first.inputs + len(steps))
-        steps.append(_renumbered(step, words))
-    return _needed(
+        steps.append(_renumber_step(step, words))
+    return _needed_steps(
         WordProgram(first.inputs, tuple(steps), tuple(words[output] for output in second.outputs))
     )
 
@@ -218,13 +218,13 @@ def side_by_side(
     steps: list[Step] = []
     for step in program.steps:
         for group in words:
-            made = _renumbered(step, group)
+            made = _renumber_step(step, group)
             group.append(inputs + len(steps))
             steps.append(made)
     return tuple(steps), words
 
 
-def repeated(
+def repeat_program(
     program: WordProgram, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> WordProgram:
     """A program done several times with other words, all with the same numbers of lanes.
@@ -260,7 +260,7 @@ def takes(step: Step) -> tuple[int, ...]:
     return (step.a,)
 
 
-def _renumbered(step: Step, words: Sequence[int]) -> Step:
+def _renumber_step(step: Step, words: Sequence[int]) -> Step:
     match step:
         case Permute(a, b, selector):
             return Permute(words[a], words[b], selector)
@@ -272,7 +272,7 @@ def _renumbered(step: Step, words: Sequence[int]) -> Step:
             return Transpose(words[a])
 
 
-def _needed(program: WordProgram) -> WordProgram:
+def _needed_steps(program: WordProgram) -> WordProgram:
     used = set(program.outputs)
     for number in reversed(range(len(program.steps))):
         if program.inputs + number in used:
@@ -284,7 +284,7 @@ def _needed(program: WordProgram) -> WordProgram:
     for number, step in enumerate(program.steps, program.inputs):
         words.append(program.inputs + len(steps))
         if number in used:
-            steps.append(_renumbered(step, words))
+            steps.append(_renumber_step(step, words))
     return WordProgram(
         program.inputs, tuple(steps), tuple(words[output] for output in program.outputs)
     )
@@ -298,7 +298,7 @@ Bytes = tuple[int, ...]
 where the others do not matter."""
 
 
-def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> WordProgram:
+def gather_words(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> WordProgram:
     """The program whose outputs are the words wanted, of elements of its inputs.
 
     Elements have `unit` bytes (1, 2 or 4) and are numbered through all inputs, lowest first; a

@@ -21,7 +21,7 @@ from math import log2, prod
 from fragir.layout.combine import permuted
 from fragir.layout.exclusive import LayoutKernel
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, binary_digits, coalesced
+from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, binary_digits, coalesce_modes
 
 LANE_BITS = 5
 AXES = ("element", "lane", "warp")
@@ -94,7 +94,7 @@ def pair_of(source: Layout, target: Layout, bits: int) -> LayoutPair | None:
     try:
         if target.dims != source.dims:
             target = permuted(target, source.dims)
-        if _odd_digits(source) or _odd_digits(target):
+        if _has_odd_digits(source) or _has_odd_digits(target):
             source, target = (replace(side, offset=()) for side in (source, target))
             return _split_pair(source, target, bits)
         return _pair(*_registers(source, target), bits)
@@ -136,11 +136,11 @@ def _registers(source: Layout, target: Layout) -> tuple[RegisterColumns, Registe
                 raise LayoutError(f"A register layout has no axis {name}.")
     shapes = zip(source.shape, target.shape, strict=True)
     widths = [(max(extents) - 1).bit_length() for extents in shapes]
-    first, second = (_packed(kernel, widths) for kernel in kernels)
+    first, second = (_packed_columns(kernel, widths) for kernel in kernels)
     return first, second
 
 
-def _packed(kernel: LayoutKernel, widths: Sequence[int]) -> RegisterColumns:
+def _packed_columns(kernel: LayoutKernel, widths: Sequence[int]) -> RegisterColumns:
     element, lane, warp = (
         [_point(column, widths) for column in kernel.columns(axis)] for axis in AXES
     )
@@ -169,7 +169,7 @@ class _Odd:
     size: int
 
 
-def _odd_digits(layout: Layout) -> bool:
+def _has_odd_digits(layout: Layout) -> bool:
     return any(mode.size & (mode.size - 1) for axis in layout.axes for mode in axis.modes)
 
 
@@ -183,7 +183,7 @@ def _split_pair(source: Layout, target: Layout, bits: int) -> LayoutPair | None:
     if odds[0] is None or odds[0] != odds[1]:
         return None
     odd = sorted(odds[0], key=lambda digit: (digit.dim, digit.stride))
-    stripped = [_stripped(side, odd) for side in virtual]
+    stripped = [_without_odd_digits(side, odd) for side in virtual]
     if None in stripped:
         return None
     even = [side for side in stripped if side is not None]
@@ -207,14 +207,14 @@ def _in_order(layout: Layout, inside: int) -> Layout | None:
     if "element" not in layout.names:
         return layout
     digits: list[Mode] = []
-    for mode in coalesced(layout.axis("element").modes):
+    for mode in coalesce_modes(layout.axis("element").modes):
         digits += binary_digits(mode)
     low, rest = digits[:inside], digits[inside:]
     if any(mode.size != 2 for mode in low) or not all(any(m.stride) for m in digits):
         return None
     if any(sum(map(bool, m.stride)) > 1 for m in rest):
         return None
-    runs = coalesced(sorted(rest, key=lambda m: tuple(reversed(m.stride))))
+    runs = coalesce_modes(sorted(rest, key=lambda m: tuple(reversed(m.stride))))
     fine = [digit for run in runs for digit in binary_digits(run)]
     fine.sort(key=lambda m: m.size != 2)  # those over F2 first
     axes = [
@@ -228,7 +228,7 @@ def _odds(layout: Layout) -> set[_Odd] | None:
     """The odd digits of the registers; None where lanes or warps have such."""
     found: set[_Odd] = set()
     for axis in layout.axes:
-        for mode in coalesced(axis.modes):
+        for mode in coalesce_modes(axis.modes):
             for digit in binary_digits(mode):
                 if digit.size == 2:
                     continue
@@ -239,7 +239,7 @@ def _odds(layout: Layout) -> set[_Odd] | None:
     return found
 
 
-def _stripped(layout: Layout, odd: Sequence[_Odd]) -> Layout | None:
+def _without_odd_digits(layout: Layout, odd: Sequence[_Odd]) -> Layout | None:
     """The layout without its odd digits, each dimension cut where they are.
 
     None where a digit would carry into an odd one.
@@ -248,12 +248,12 @@ def _stripped(layout: Layout, odd: Sequence[_Odd]) -> Layout | None:
     names: tuple[str, ...] = ()
     for axis in layout.axes:
         modes: list[Mode] = []
-        for mode in (digit for m in coalesced(axis.modes) for digit in binary_digits(m)):
+        for mode in (digit for m in coalesce_modes(axis.modes) for digit in binary_digits(m)):
             if mode.size != 2:
                 continue
             strides: list[int] = []
             for dim, stride in enumerate(mode.stride):
-                parts = _cut(stride, [digit for digit in odd if digit.dim == dim])
+                parts = _cut_lengths(stride, [digit for digit in odd if digit.dim == dim])
                 if parts is None:
                     return None
                 strides += parts
@@ -265,7 +265,7 @@ def _stripped(layout: Layout, odd: Sequence[_Odd]) -> Layout | None:
     return Layout(tuple(axes), names)
 
 
-def _cut(stride: int, odd: Iterable[_Odd]) -> list[int] | None:
+def _cut_lengths(stride: int, odd: Iterable[_Odd]) -> list[int] | None:
     """A stride counted below, between and above the odd digits of its dimension."""
     parts: list[int] = []
     start = 1  # what one step of the current part is

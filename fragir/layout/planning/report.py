@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isclose
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.layout.planning.bounds import Movement
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.planner import ConversionPlan, Through, assembled
+from fragir.layout.planning.planner import ConversionPlan, Through, assemble_program
 from fragir.layout.planning.registers import pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.layout.planning.warp import price, warp_plan
@@ -64,7 +64,7 @@ class ConversionReport:
     def __repr__(self) -> str:
         steps = " + ".join(f"{count} {name}" for name, count in self.steps)
         priced = f"{self.cost:g} half cycles, {self.least:g} at least"
-        return shortened(f"<conversion: {steps or 'no instructions'}; {priced}>")
+        return short_text(f"<conversion: {steps or 'no instructions'}; {priced}>")
 
     @property
     def instructions(self) -> int:
@@ -112,7 +112,7 @@ def _steps(plan: ConversionPlan) -> Iterator[tuple[str, int]]:
     if plan.program is not None:
         yield from plan.program.counts.items()
     elif plan.through is not None:
-        yield from _joined(_through(plan.through))
+        yield from _joined_steps(_through(plan.through))
     elif plan.rows is not None:
         sizes, accesses = plan.rows.sizes, plan.rows.accesses
         yield f"st.{8 * sizes[0]}", accesses[0]
@@ -134,7 +134,7 @@ def _through(through: Through) -> Iterator[tuple[str, int]]:
     yield from through.after.counts.items()
 
 
-def _joined(steps: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+def _joined_steps(steps: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
     """Neighbours of one name as one step."""
     last: tuple[str, int] | None = None
     for name, count in steps:
@@ -246,7 +246,7 @@ def _other(plan: ConversionPlan, way: str, features: Features, costs: Costs) -> 
     if way == "shuffles":
         warp = warp_plan(pair.source, pair.target, pair.bits, costs, features)
         if warp is not None:
-            cost = price(assembled(warp.program, pair), costs)
+            cost = price(assemble_program(warp.program, pair), costs)
             yield f"Shuffles would cost {cost:g} where this costs {plan.cost:g}."
     else:
         shared = shared_plan(pair.source, pair.target, pair.bits, features, costs)

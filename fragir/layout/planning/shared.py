@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import Literal
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.layout.f2 import Subspace, image, rank
 from fragir.layout.planning.access import (
     MATRICES,
@@ -39,7 +39,7 @@ from fragir.layout.planning.access import (
     ways,
 )
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.program import Linear, WordProgram, gathered
+from fragir.layout.planning.program import Linear, WordProgram, gather_words
 from fragir.layout.planning.registers import RegisterColumns
 from fragir.layout.planning.sync import Crossing, Meeting, crossing
 
@@ -143,27 +143,27 @@ class SharedPlan:
 
     def __repr__(self) -> str:
         steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
-        return shortened(f"<conversion through {self.scratch} bytes of shared memory: {steps}>")
+        return short_text(f"<conversion through {self.scratch} bytes of shared memory: {steps}>")
 
     @property
     def stores(self) -> tuple[SharedAccess, ...]:
         """What every thread stores, of all rounds."""
-        return self._stored[1]
+        return self._store_program[1]
 
     @property
     def before(self) -> WordProgram:
         """The words that are stored, of the fragment's words."""
-        return self._stored[0]
+        return self._store_program[0]
 
     @property
     def loads(self) -> tuple[SharedAccess, ...]:
         """What every thread loads, of all rounds."""
-        return self._loaded[1]
+        return self._load_program[1]
 
     @property
     def after(self) -> WordProgram:
         """The target's fragment of the words loaded; its inputs are numbered as loads say."""
-        return self._loaded[0]
+        return self._load_program[0]
 
     @property
     def turns(self) -> tuple[tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]], ...]:
@@ -211,20 +211,20 @@ class SharedPlan:
         return {**found, barrier: 2 * self.rounds - 1}
 
     @cached_property
-    def _stored(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
+    def _store_program(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
         side, way = self.moved.source, self.choice.store
         addresses, held = _accesses(self, side, way)
         held = [
             tuple(start ^ slot for slot in word) for start, _ in self.moved.starts for word in held
         ]
-        before = gathered(_words(len(self.source.element), self.bits), held, side.unit)
+        before = gather_words(_words(len(self.source.element), self.bits), held, side.unit)
         lanes = tuple(way.spared & 1 << k for k in range(len(side.lane)))
         warps = tuple(part << len(lanes) for part in self.moved.spared)
         unless = Linear(0, lanes, warps) if any(lanes + warps) else None
-        return before, self._made(way, "st", addresses, before.outputs, unless)
+        return before, self._accesses_of_rounds(way, "st", addresses, before.outputs, unless)
 
     @cached_property
-    def _loaded(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
+    def _load_program(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
         side, way = self.moved.target, self.choice.load
         addresses, held = _accesses(self, side, way)
         per = 1 << side.inside
@@ -236,9 +236,11 @@ class SharedPlan:
         elements = [where[slot] for slot in _elements(self.target.element, self.bits)]
         wanted = (elements[i : i + per] for i in range(0, len(elements), per))
         words = range(len(held) * self.rounds)
-        return gathered(len(words), wanted, side.unit), self._made(way, "ld", addresses, words)
+        return gather_words(len(words), wanted, side.unit), self._accesses_of_rounds(
+            way, "ld", addresses, words
+        )
 
-    def _made(
+    def _accesses_of_rounds(
         self,
         way: Way,
         kind: Literal["st", "ld"],
@@ -276,15 +278,17 @@ def shared_plan(
 
     LayoutError where the target has points that the source lacks.
     """
-    plan = _planned(source, target, bits, crossing(source, target, bits), features, costs)
+    plan = _plan_through_shared(
+        source, target, bits, crossing(source, target, bits), features, costs
+    )
     if plan.meeting.reach == "warp" or not plan.moved.copies:
         return plan
     joined = crossing(source, target, bits, joined=True)
-    other = _planned(source, target, bits, joined, features, costs)
+    other = _plan_through_shared(source, target, bits, joined, features, costs)
     return min(plan, other, key=lambda plan: (plan.scratch > features.scratch, plan.cost))
 
 
-def _planned(
+def _plan_through_shared(
     source: RegisterColumns,
     target: RegisterColumns,
     bits: int,
@@ -322,7 +326,7 @@ def _cheapest(moved: Crossing, features: Features, costs: Costs) -> Choice:
     for hoped, i, j in pairs:
         if best is not None and best.cost <= hoped:
             break
-        choice = _mapped(moved, stores[i], loads[j], hoped, costs)
+        choice = _matched_ways(moved, stores[i], loads[j], hoped, costs)
         if choice is not None and (best is None or choice.cost < best.cost):
             best = choice
     assert best is not None, "single elements always work"
@@ -335,7 +339,9 @@ def _cheapest(moved: Crossing, features: Features, costs: Costs) -> Choice:
     return best if address is None else replace(best, address=tuple(address))
 
 
-def _mapped(moved: Crossing, store: Way, load: Way, hoped: float, costs: Costs) -> Choice | None:
+def _matched_ways(
+    moved: Crossing, store: Way, load: Way, hoped: float, costs: Costs
+) -> Choice | None:
     """Two ways with their addresses; None where they hold other points together."""
     unit = moved.source.unit
     wide, narrow = _by_width(store, load)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def simulated(program: WordProgram, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def simulate(program: WordProgram, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The outputs of a program in every thread.
 
     `words` has the axes input, [anything,] thread (warp * 32 + lane); so has the result, with
@@ -52,7 +52,7 @@ def simulated(program: WordProgram, words: NDArray[np.uint32]) -> NDArray[np.uin
         elif isinstance(step, Shuffle):
             result = made[step.a][..., _senders(step, threads)]
         else:
-            result = _transposed(made[step.a])
+            result = _transpose_word(made[step.a])
         made.append(result)
     return np.stack([made[output] for output in program.outputs])
 
@@ -76,7 +76,7 @@ def _senders(step: Shuffle, threads: int) -> NDArray[np.int64]:
     return own // WARP * WARP + lanes
 
 
-def _transposed(word: NDArray[Any]) -> NDArray[Any]:
+def _transpose_word(word: NDArray[Any]) -> NDArray[Any]:
     """movmatrix.trans: row i of 8 halves lies in lanes 4 i to 4 i + 3, two in each."""
     import numpy as np
 
@@ -87,7 +87,7 @@ def _transposed(word: NDArray[Any]) -> NDArray[Any]:
     return turned[..., 0] | turned[..., 1] << 16
 
 
-def filled(points: Sequence[Sequence[int]], bits: int) -> NDArray[np.uint32]:
+def words_of_points(points: Sequence[Sequence[int]], bits: int) -> NDArray[np.uint32]:
     """Words whose elements are the parts of `bits` bits of points: [word, part, thread].
 
     `points[thread][element]`; -1 is nothing. Parts are as many as the largest point needs.
@@ -96,10 +96,10 @@ def filled(points: Sequence[Sequence[int]], bits: int) -> NDArray[np.uint32]:
 
     table = np.array(points, dtype=np.int64).T
     parts = max(1, -(-int(table.max(initial=0)).bit_length() // bits))
-    return _packed(np.stack([table >> part * bits for part in range(parts)], axis=1), bits)
+    return _pack_words(np.stack([table >> part * bits for part in range(parts)], axis=1), bits)
 
 
-def _packed(values: NDArray[np.int64], bits: int) -> NDArray[np.uint32]:
+def _pack_words(values: NDArray[np.int64], bits: int) -> NDArray[np.uint32]:
     """[element, ..., thread] of values as words."""
     import numpy as np
 
@@ -116,8 +116,8 @@ def _packed(values: NDArray[np.int64], bits: int) -> NDArray[np.uint32]:
     return words.astype(np.uint32)
 
 
-def unpacked(words: NDArray[np.uint32], bits: int) -> NDArray[np.int64]:
-    """The elements of words, as `filled` put them there: [element, part, thread]."""
+def elements_of_words(words: NDArray[np.uint32], bits: int) -> NDArray[np.int64]:
+    """The elements of words, as `words_of_points` put them there: [element, part, thread]."""
     import numpy as np
 
     wide = words.astype(np.int64)

@@ -85,7 +85,7 @@ def crossing(
     start = [image(warps[0], warp) for warp in first]
     own = [image(warps[0], warp ^ 1 << k) for k, warp in enumerate(first)]
     theirs = [column ^ begin for column, begin in zip(warps[1], start, strict=True)]
-    element, slots = _needed(source)
+    element, slots = _needed_registers(source)
     places = Subspace()
     for column in sorted({*element, *source.lane, *own} - {0}):
         places.add(column, 1 << len(places))
@@ -142,7 +142,7 @@ def _together(
     return Subspace(warp for warp in others if warp), same
 
 
-def _needed(source: RegisterColumns) -> tuple[list[int], tuple[int, ...]]:
+def _needed_registers(source: RegisterColumns) -> tuple[list[int], tuple[int, ...]]:
     """The registers worth storing: those whose points no other register and no lane has."""
     span = Subspace(source.lane)
     kept = [(c, 1 << i) for i, c in enumerate(source.element) if span.add(c)]

@@ -13,14 +13,14 @@ from functools import cached_property
 from itertools import islice
 from typing import Literal
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.layout.f2 import Subspace
 from fragir.layout.planning.bounds import moves_of
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.exchange import Exchange, Pull, element_of, lane_of, pull_of
 from fragir.layout.planning.local import LocalMap
 from fragir.layout.planning.packing import exchange
-from fragir.layout.planning.program import Builder, LaneTable, WordProgram, chained, lanewise
+from fragir.layout.planning.program import Builder, LaneTable, WordProgram, chain_programs, lanewise
 from fragir.layout.planning.registers import LayoutPair, RegisterColumns, words_of
 
 # -- hops ------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class Route:
         """The instructions, for so many words of the source."""
         program = _program(self.moves[0], inputs)
         for move in self.moves[1:]:
-            program = chained(program, _program(move, len(program.outputs)))
+            program = chain_programs(program, _program(move, len(program.outputs)))
         return program
 
 
@@ -153,14 +153,14 @@ def _nearest(
     if 1 << max(0, len(wanted) - inside) >= 1 << lacking:
         return None  # words are full: one hop does
     best: tuple[float, RegisterColumns] | None = None
-    for between in islice(_exchanged(source, target, wanted), _TRIED):
+    for between in islice(_exchange_layouts(source, target, wanted), _TRIED):
         rest = direct(between, target, inside, costs, most=1)
         if rest is not None and (best is None or rest.price < best[0]):
             best = rest.price, between
     return None if best is None else best[1]
 
 
-def _exchanged(
+def _exchange_layouts(
     source: RegisterColumns, target: RegisterColumns, wanted: Subspace
 ) -> Iterator[RegisterColumns]:
     """Layouts in which an element bit of the target has changed places with a bit of a lane.
@@ -207,7 +207,7 @@ HALF = {1: 0, 2: 1}
 """The bit of the element that is the half, by the number of element bits in a word."""
 
 
-def turned(side: RegisterColumns, half: int) -> RegisterColumns:
+def turned_columns(side: RegisterColumns, half: int) -> RegisterColumns:
     """The layout after every word was transposed."""
     low, high = side.lane[:2], side.lane[3:]
     lane = (*high, side.element[half], *low)
@@ -215,7 +215,7 @@ def turned(side: RegisterColumns, half: int) -> RegisterColumns:
     return replace(side, element=element, lane=lane)
 
 
-def transposed(
+def movmatrix_route(
     source: RegisterColumns, target: RegisterColumns, inside: int, costs: Costs
 ) -> Route | None:
     """Repacking inside of lanes, one `movmatrix` a word, and the rest; None where it cannot be."""
@@ -227,8 +227,8 @@ def transposed(
     words = 1 << len(source.element) - inside
     best: Route | None = None
     for bit in range(half, len(source.element)):
-        packed = replace(source, element=_swapped(source.element, half, bit))
-        after = turned(packed, half)
+        packed = replace(source, element=_swap_columns(source.element, half, bit))
+        after = turned_columns(packed, half)
         if _strange(after, wanted) >= max(now, 1):
             continue  # no fewer lanes to read than before
         first = direct(source, packed, inside, costs)
@@ -248,7 +248,7 @@ def _strange(side: RegisterColumns, wanted: Subspace) -> int:
     return sum(held.add(column) for column in wanted)
 
 
-def _swapped(columns: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
+def _swap_columns(columns: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
     changed = list(columns)
     changed[i], changed[j] = changed[j], changed[i]
     return tuple(changed)
@@ -275,7 +275,7 @@ class WarpPlan:
 
     def __repr__(self) -> str:
         steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
-        return shortened(f"<conversion inside of warps: {steps}; {self.bound} shuffles at least>")
+        return short_text(f"<conversion inside of warps: {steps}; {self.bound} shuffles at least>")
 
     @cached_property
     def program(self) -> WordProgram:
@@ -338,7 +338,7 @@ def warp_plan(
     if moves.mixed and moves.words < 1 << moves.mixed:
         ways.append(several(*sides, inside, costs))
     if moves.reach == "lanes" and features.movmatrix:
-        ways.append(transposed(*sides, inside, costs))
+        ways.append(movmatrix_route(*sides, inside, costs))
     found = min((way for way in ways if way), key=lambda way: way.price, default=None)
     return found and WarpPlan(source, target, bits, moves.shuffles, costs, found)
 

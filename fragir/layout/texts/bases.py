@@ -113,7 +113,7 @@ def from_printed(text: str) -> Layout:
     found = cursor.expect(
         _DIMS, "a line such as '- lane=1 -> (0, 2)' or 'where out dims are: [...]'"
     )
-    cursor.end()
+    cursor.expect_end()
     shape: list[int] = []
     for dim in found[1].split(","):
         named = _DIM.fullmatch(dim)

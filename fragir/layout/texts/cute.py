@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from fragir.layout.arguments import names, point, shape_of, takes
+from fragir.layout.arguments import require_names, require_point, require_shape, takes
 from fragir.layout.chain import LayoutChain, chained, cute_swizzle
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
@@ -99,13 +99,15 @@ def read_terms(text: str) -> tuple[Cursor, list[Term]]:
     """The parts of a text, outermost first. Raises LayoutError with the column."""
     cursor = Cursor(text, "the CuTe layout")
     if ":" not in text and "<" not in text:
-        raise cursor.error(f"A CuTe layout is shape:stride, but there is no ':' in {cut(text)}.", 0)
+        raise cursor.error(
+            f"A CuTe layout is shape:stride, but there is no ':' in {clip(text)}.", 0
+        )
     terms = [_term(cursor)]
     while cursor.take(_O):
         terms.append(_term(cursor))
     if not cursor.done:
         rest = text[cursor.position :]
-        raise cursor.error(f"{cut(rest)} is left over in the CuTe layout.")
+        raise cursor.error(f"{clip(rest)} is left over in the CuTe layout.")
     return cursor, terms
 
 
@@ -121,9 +123,9 @@ def _term(cursor: Cursor) -> Term:
         return Term(at, offset=shape.value)
     if not isinstance(shape, Leaf) and not cursor.sign(":"):
         if not cursor.done:
-            raise cursor.error(f"{cut(cursor.text[cursor.position :])} is left over.")
+            raise cursor.error(f"{clip(cursor.text[cursor.position :])} is left over.")
         raise cursor.error(
-            f"A CuTe layout is shape:stride, but there is no ':' after {cut(cursor.text[at:])}."
+            f"A CuTe layout is shape:stride, but there is no ':' after {clip(cursor.text[at:])}."
         )
     return Term(at, shape=shape, stride=_Trees(cursor).tree())
 
@@ -177,11 +179,11 @@ class _Trees:
         here = cursor.text[cursor.position : cursor.position + 1]
         if here and here not in "(),:o@":
             raise cursor.error(f"{here!r} is not part of a CuTe layout.")
-        text = cut(cursor.text[self.start :])
+        text = clip(cursor.text[self.start :])
         raise cursor.error(f"{expected} is missing in the CuTe layout {text}.")
 
 
-def cut(text: str) -> str:
+def clip(text: str) -> str:
     """A text in a message, cut where it is long."""
     text = text.strip()
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
@@ -195,13 +197,13 @@ def modes(shape: Tree, stride: Tree, cursor: Cursor, at: int) -> Iterator[tuple[
         yield shape.value, stride
         return
     if isinstance(shape, Leaf) or isinstance(stride, Leaf) or len(shape) != len(stride):
-        text = cut(cursor.text[at:])
+        text = clip(cursor.text[at:])
         raise cursor.error(f"Shape and stride of {text} do not have the same nesting.", at)
     for size, step in zip(shape, stride, strict=True):
         yield from modes(size, step, cursor, at)
 
 
-__all__ = ["SWIZZLE", "Leaf", "Term", "Tree", "cut", "leaves", "modes", "read_terms"]
+__all__ = ["SWIZZLE", "Leaf", "Term", "Tree", "clip", "leaves", "modes", "read_terms"]
 
 
 _FRAGMENT = ("lane", "element")
@@ -229,19 +231,19 @@ def from_cute(
     or a mode runs across its border.
     """
     reader = _Reader(text)
-    axes = None if axes is None else names(axes, "the axes")
+    axes = None if axes is None else require_names(axes, "the axes")
     if shape is not None:
-        shape = shape_of(shape, "the shape")
-        dims = names(dims, "the dimensions") if dims else default_dims(len(shape))
-        shape = point(shape, len(dims), "the shape", 1)
+        shape = require_shape(shape, "the shape")
+        dims = require_names(dims, "the dimensions") if dims else default_dims(len(shape))
+        shape = require_point(shape, len(dims), "the shape", 1)
     elif dims is not None:
-        dims = names(dims, "the dimensions")
+        dims = require_names(dims, "the dimensions")
         if not reader.paths and len(dims) > 1:
             raise LayoutError(f"A CuTe layout of a tile needs its shape ({', '.join(dims)}).")
     inner = chained(*reader.links(axes, dims, shape))
     if shape is None or isinstance(inner, LayoutChain):
         return inner
-    return compose(counted(shape, dims or default_dims(len(shape))), inner).simplified()
+    return compose(counting_layout(shape, dims or default_dims(len(shape))), inner).simplified()
 
 
 class _Reader:
@@ -299,7 +301,7 @@ class _Reader:
     def _layout(self, term: Term, axes: tuple[str, ...], dims: tuple[str, ...] | None) -> Layout:
         """One shape:stride. Integers have the dimension `index` unless it is named."""
         sizes, strides, cursor = term.shape, term.stride, self.cursor
-        text = cut(cursor.text[term.at :])
+        text = clip(cursor.text[term.at :])
         if len(axes) == 1:
             sizes, strides = (sizes,), (strides,)
         if isinstance(sizes, Leaf) or isinstance(strides, Leaf) or len(sizes) != len(axes):
@@ -350,12 +352,12 @@ def _paths(term: Term, cursor: Cursor) -> list[Point]:
             raise cursor.error(
                 "One stride is of a coordinate, another of a part of it or of a number.", leaf.at
             )
-    if _flat(paths):
+    if _are_flat(paths):
         return [(dim,) for dim in range(paths[-1][0] + 1)]
     return paths
 
 
-def _flat(paths: Sequence[Point]) -> bool:
+def _are_flat(paths: Sequence[Point]) -> bool:
     return all(len(path) == 1 for path in paths)
 
 
@@ -383,10 +385,10 @@ def to_cute(layout: Layout, shape: Point | None = None, *, basis: bool = False) 
     return cute_text(layout, shape, basis)
 
 
-def counted(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
+def counting_layout(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
     """The layout from an element's number in a tile to its coordinates, the first dim fastest.
 
-    >>> print(counted((16, 8)))
+    >>> print(counting_layout((16, 8)))
     index [16:(1,0) 8:(0,1)]
     """
     modes = (
@@ -407,10 +409,12 @@ def cute_text(layout: Layout, shape: Point | None, basis: bool) -> str:
     if layout.where or (layout.offset and (basis or layout.rank > 1)):
         raise LayoutError(f"CuTe's notation has neither offset nor predicate: {layout}.")
     if basis:
-        return _plain(layout, _basis)
+        return _plain_text(layout, _basis)
     places: list[int] = []
     if layout.rank > 1 or shape is not None:
-        extents = layout.shape if shape is None else point(shape, layout.rank, "the shape", 1)
+        extents = (
+            layout.shape if shape is None else require_point(shape, layout.rank, "the shape", 1)
+        )
         if any(n < m for n, m in zip(extents, layout.shape, strict=True)):
             raise LayoutError(f"The layout of shape {layout.shape} does not fit into {extents}.")
         place = 1
@@ -422,15 +426,15 @@ def cute_text(layout: Layout, shape: Point | None, basis: bool) -> str:
         swizzle = _swizzle_before(layout)
         if swizzle is not None:
             plain = replace(swizzle[1], offset=())
-            text = _plain(plain, lambda stride: str(stride[0]))
+            text = _plain_text(plain, lambda stride: str(stride[0]))
             return f"{cute_swizzle(swizzle[0])} o {swizzle[1].origin[0]} o {text}"
-    text = _plain(
+    text = _plain_text(
         layout, lambda stride: str(sum(s * p for s, p in zip(stride, places, strict=True)))
     )
     return f"{layout.origin[0]} o {text}" if layout.offset else text
 
 
-def _plain(layout: Layout, number: Callable[[Point], str]) -> str:
+def _plain_text(layout: Layout, number: Callable[[Point], str]) -> str:
     sizes: list[_Tree] = []
     strides: list[_Tree] = []
     for axis in layout.axes:
@@ -442,14 +446,14 @@ def _plain(layout: Layout, number: Callable[[Point], str]) -> str:
                 "exclusive or and no swizzle of all."
             )
         steps = [number(mode.stride) for mode in modes]
-        sizes.append(_joined([str(mode.size) for mode in modes]))
-        strides.append(_joined(steps))
+        sizes.append(_joined_tree([str(mode.size) for mode in modes]))
+        strides.append(_joined_tree(steps))
     if len(sizes) == 1:
         return f"{_text(sizes[0])}:{_text(strides[0])}"
     return f"{_text(tuple(sizes))}:{_text(tuple(strides))}"
 
 
-def _joined(items: list[str]) -> _Tree:
+def _joined_tree(items: list[str]) -> _Tree:
     return items[0] if len(items) == 1 else tuple(items)
 
 

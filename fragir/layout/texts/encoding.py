@@ -70,12 +70,12 @@ class Cursor:
         self.position += len(sign)
         return True
 
-    def need(self, sign: str, expected: str | None = None) -> None:
+    def expect_sign(self, sign: str, expected: str | None = None) -> None:
         """Past these characters, which must stand here. Raises LayoutError."""
         if not self.sign(sign):
             raise self.missing(expected or f"'{sign}'")
 
-    def end(self, expected: str = "the end") -> None:
+    def expect_end(self, expected: str = "the end") -> None:
         """LayoutError unless nothing is left."""
         if not self.done:
             raise self.missing(expected)
@@ -229,7 +229,7 @@ class _Reader:
         found = self.attribute()
         if of_type is not None:
             cursor.expect(_REST, "'>'")
-        cursor.end()
+        cursor.expect_end()
         return found, shape
 
     def attribute(self) -> Encoding:
@@ -246,7 +246,7 @@ class _Reader:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise cursor.error(f"Attributes stand more than {_DEEPEST} deep in each other.")
-        cursor.need("<")
+        cursor.expect_sign("<")
         padding: tuple[Point, ...] = ()
         if name.endswith("padded_shared"):
             padding = self.padding()
@@ -257,7 +257,7 @@ class _Reader:
             if cursor.sign(","):
                 self.fields(fields, places, ">")
             else:
-                cursor.need(">")
+                cursor.expect_sign(">")
         else:
             self.fields(fields, places, ">")
         self.depth -= 1
@@ -273,12 +273,12 @@ class _Reader:
             key = cursor.expect(_KEY, "a field such as order = [1, 0]")[0]
             if key in fields:
                 raise cursor.error(f"The field {key} stands twice.", start)
-            cursor.need("=")
+            cursor.expect_sign("=")
             places[key] = start
             fields[key] = self.value()
             if cursor.sign(close):
                 return
-            cursor.need(",", f"a comma or '{close}'")
+            cursor.expect_sign(",", f"a comma or '{close}'")
 
     def value(self) -> Value:
         cursor = self.cursor
@@ -298,18 +298,18 @@ class _Reader:
         items: list[Value] = []
         while not self.cursor.sign("]"):
             if items:
-                self.cursor.need(",", "a comma or ']'")
+                self.cursor.expect_sign(",", "a comma or ']'")
             items.append(self.value())
         self.depth -= 1
         return items
 
     def padding(self) -> tuple[Point, ...]:
         """`[512:+16, 1024:+32]`: after so many elements so many that hold nothing."""
-        self.cursor.need("[")
+        self.cursor.expect_sign("[")
         pairs: list[Point] = []
         while not self.cursor.sign("]"):
             if pairs:
-                self.cursor.need(",", "a comma or ']'")
+                self.cursor.expect_sign(",", "a comma or ']'")
             pair = self.cursor.expect(_PADDING, "an interval and its padding such as 512:+16")
             pairs.append((int(pair[1]), int(pair[2])))
         if not pairs:

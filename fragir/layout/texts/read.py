@@ -24,8 +24,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fragir.errors import one_of
-from fragir.layout.arguments import shape_of, takes, text_of
+from fragir.errors import check_one_of
+from fragir.layout.arguments import require_shape, require_text, takes
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Point
 
@@ -52,14 +52,14 @@ def read_layout(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     encodings need; a layout that says its own shape is held to it. What is no layout of digits (a
     swizzle over a carrying pitch) is a `LayoutChain`. Raises LayoutError with the column.
     """
-    text = text_of(text, "a layout's text")
+    text = require_text(text, "a layout's text")
     if shape is not None:
-        shape = shape_of(shape, "the shape")
+        shape = require_shape(shape, "the shape")
     prefix = _PREFIX.match(text)
     kind = prefix[1] if prefix else next((k for k, p in _BEGINNINGS.items() if p.match(text)), "")
     start = prefix.end() if prefix and kind != "f2" else 0
     try:
-        found = _READERS.get(kind, _own)(text[start:], shape)
+        found = _READERS.get(kind, _own_notation)(text[start:], shape)
     except LayoutError as error:
         if start and error.line == 1 and error.col and error.source is not None:
             error.col += start
@@ -73,7 +73,7 @@ def read_layout(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     return found
 
 
-def _own(text: str, _shape: Point | None) -> Layout | LayoutChain:
+def _own_notation(text: str, _shape: Point | None) -> Layout | LayoutChain:
     from fragir.layout.shared import SharedLayout
 
     if _O.search(text):
@@ -151,7 +151,7 @@ def write_layout(layout: Layout, notation: str = "layout", shape: Point | None =
     of dimensions, those are the usual ones again. Raises LayoutError where the notation cannot say
     the layout.
     """
-    one_of(notation, NOTATIONS, "the notation")
+    check_one_of(notation, NOTATIONS, "the notation")
     match notation:
         case "layout":
             return str(layout)

@@ -24,21 +24,21 @@ _BOX = 256
 """The most elements along a dimension that TMA copies at once."""
 
 
-def shared(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
+def shared_encoding_layout(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
     """The layout of a tensor of this shape in memory. Raises LayoutError with the field's place."""
-    _refuse_blocks(encoding)
+    _check_one_block(encoding)
     for extent in shape:
         if extent & (extent - 1):
             raise encoding.error(f"The shape's {extent} is no power of two.")
     match encoding.name:
         case "swizzled_shared":
-            columns = _swizzled(encoding, shape)
+            columns = _swizzled_columns(encoding, shape)
         case "nvmma_shared":
             columns = _mma(encoding, shape)
         case "shared_linear":
             return _linear(encoding, shape)
         case _:
-            return _padded(encoding, shape)
+            return _padded_layout(encoding, shape)
     return _layout(columns, shape)
 
 
@@ -59,10 +59,10 @@ def _layout(columns: Columns, shape: Point) -> Layout:
     )
 
 
-def _refuse_blocks(encoding: Encoding) -> None:
+def _check_one_block(encoding: Encoding) -> None:
     """Memory of a cluster is no one block's."""
     blocks = encoding.bases("CGALayout") or encoding.bases("block")
-    if any(map(any, blocks)) or any(n != 1 for n in _given(encoding, "CTASplitNum")):
+    if any(map(any, blocks)) or any(n != 1 for n in _given_numbers(encoding, "CTASplitNum")):
         raise encoding.error("The shared memory of several blocks is not read, only of one.")
 
 
@@ -71,7 +71,7 @@ def _linear(encoding: Encoding, shape: Point) -> Layout:
     return inverse_bases(encoding.bases("offset"), shape, encoding.cursor, place)
 
 
-def _given(encoding: Encoding, key: str) -> Point:
+def _given_numbers(encoding: Encoding, key: str) -> Point:
     return encoding.numbers(key) if encoding.has(key) else ()
 
 
@@ -89,7 +89,7 @@ def _in_order(shape: Point, order: Sequence[int]) -> Columns:
     return columns
 
 
-def _swizzled(encoding: Encoding, shape: Point) -> Columns:
+def _swizzled_columns(encoding: Encoding, shape: Point) -> Columns:
     """Vectors of a row change places with each other, the row's phase says which."""
     order = encoding.order(len(shape))
     vector, per_phase, phases = (
@@ -160,7 +160,7 @@ def _swizzle(columns: Columns, slow: Sequence[int], panel: int, width: int, bits
             row *= 2
 
 
-def _padded(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
+def _padded_layout(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
     """After every so many elements some that hold nothing: `[64:+8]`."""
     if encoding.has("offset"):
         plain = _linear(encoding, shape)

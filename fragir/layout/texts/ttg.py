@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from fragir.layout.arguments import shape_of, text_of
+from fragir.layout.arguments import require_shape, require_text
 from fragir.layout.chain import LayoutChain
 from fragir.layout.distribution import Distribution, dims_of
 from fragir.layout.layout import Layout
@@ -48,7 +48,7 @@ _K_WIDTH = 2
 """Neighbouring elements of an accumulator that a lane holds, in every version."""
 
 
-def distributed(encoding: Encoding, shape: Point) -> Layout:
+def distributed_layout(encoding: Encoding, shape: Point) -> Layout:
     """The layout of a tensor of this shape. Raises LayoutError with the field's place."""
     if encoding.name == "slice":
         return _slice(encoding, shape)
@@ -59,7 +59,7 @@ def distributed(encoding: Encoding, shape: Point) -> Layout:
     try:
         match encoding.name:
             case "blocked":
-                tile = _blocked(encoding, inner)
+                tile = _blocked_distribution(encoding, inner)
             case "nvidia_mma":
                 tile = _mma(encoding, inner)
             case "dot_op":
@@ -107,7 +107,7 @@ def _check_rank(encoding: Encoding, rank: int, shape: Point) -> None:
         )
 
 
-def _blocked(encoding: Encoding, shape: Point) -> Distribution:
+def _blocked_distribution(encoding: Encoding, shape: Point) -> Distribution:
     rank = len(encoding.numbers("sizePerThread"))
     _check_rank(encoding, rank, shape)
     order = encoding.order(rank)
@@ -175,7 +175,7 @@ def _dot_operand(encoding: Encoding, shape: Point) -> Distribution:
         raise encoding.error("opIdx is 0 for A, 1 for B.", "opIdx")
     parent = encoding.encoding("parent")
     if parent.name == "blocked":
-        return _dot_blocked(encoding, operand, parent, shape)
+        return _dot_operand_blocked(encoding, operand, parent, shape)
     if parent.name != "nvidia_mma":
         raise encoding.error(f"An operand of #ttg.{parent.name} is not read.", "parent")
     mma = _Mma(parent)
@@ -206,7 +206,9 @@ def _warps_of_operand(tile: Distribution, warps: Point, order: Point | range, k:
             tile.spread("warp", warps[dim], dim)
 
 
-def _dot_blocked(encoding: Encoding, operand: int, parent: Encoding, shape: Point) -> Distribution:
+def _dot_operand_blocked(
+    encoding: Encoding, operand: int, parent: Encoding, shape: Point
+) -> Distribution:
     """An operand of a product without tensor cores: a thread holds all of K."""
     rank = len(parent.numbers("sizePerThread"))
     _check_rank(encoding, rank, shape)
@@ -233,7 +235,7 @@ def _slice(encoding: Encoding, shape: Point) -> Layout:
     dim = encoding.number("dim")
     if dim > len(shape):
         raise encoding.error(f"A tensor of {len(shape) + 1} dimensions has none of number {dim}.")
-    whole = distributed(encoding.encoding("parent"), (*shape[:dim], 1, *shape[dim:]))
+    whole = distributed_layout(encoding.encoding("parent"), (*shape[:dim], 1, *shape[dim:]))
     axes: list[Axis] = []
     for axis in whole.axes:
         modes = [m.moving(m.size, m.step[:dim] + m.step[dim + 1 :]) for m in axis.modes]
@@ -330,7 +332,7 @@ def from_ttg(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     Raises LayoutError with the column, for a syntax error, a field that is missing or wrong, a
     shape that is missing or that the encoding cannot cover.
     """
-    encoding, said = read_encoding(text_of(text, "a Triton encoding"))
+    encoding, said = read_encoding(require_text(text, "a Triton encoding"))
     if shape is None:
         shape = said or _natural_shape(encoding)
     if shape is None:
@@ -338,10 +340,10 @@ def from_ttg(text: str, shape: Point | None = None) -> Layout | LayoutChain:
             f"#ttg.{encoding.name} is the layout of a tensor of any shape, which is not said",
             hint="write tensor<64x32xf16, #ttg...>, or give the shape",
         )
-    shape = shape_of(shape, "the shape")
+    shape = require_shape(shape, "the shape")
     if encoding.name in SHARED:
-        return shared.shared(encoding, shape)
-    return distributed(encoding, shape)
+        return shared.shared_encoding_layout(encoding, shape)
+    return distributed_layout(encoding, shape)
 
 
 def _natural_shape(encoding: Encoding) -> Point | None:

@@ -63,11 +63,11 @@ def _points(points: Iterable[Point]) -> str:
 
 def _shared_linear(layout: Layout) -> str:
     """By the inverse: Triton's bases go from the place to the element."""
-    from fragir.layout.f2 import inverted
+    from fragir.layout.f2 import inverse_columns
 
     bases = bases_of(layout)
     columns = [place[0] for _, places in bases for place in places]
-    inverse = inverted(columns)
+    inverse = inverse_columns(columns)
     if inverse is None or 1 << len(columns) != layout.shape[0]:
         raise LayoutError(f"Not every place of memory holds one element in {layout}.")
     sizes = [len(places) for _, places in bases]
@@ -93,7 +93,7 @@ def _registers(layout: Layout, shape: Point) -> Iterator[str]:
         parents = list(_mma(shape, warps))
         yield from parents
         yield from _operands(parents)
-    yield from _blocked(layout, shape, warps)
+    yield from _blocked_texts(layout, shape, warps)
     if rank == 1:
         for dim in (0, 1):
             wide = shape[0]
@@ -139,7 +139,7 @@ def _splits(total: int, parts: int) -> Iterator[Point]:
         first //= 2
 
 
-def _blocked(layout: Layout, shape: Point, warps: int) -> Iterator[str]:
+def _blocked_texts(layout: Layout, shape: Point, warps: int) -> Iterator[str]:
     rank = layout.rank
     lanes = layout.sizes.get("lane", 1)
     if rank > 3:

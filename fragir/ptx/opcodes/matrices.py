@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragir.ptx.opcodes.row import Moves, Opcode, always, apart, needs
+from fragir.ptx.opcodes.row import Moves, Opcode, is_always, needs, rule_apart
 
 # -- products -------------------------------------------------------------------------------------
 
@@ -31,9 +31,9 @@ _PRODUCTS: tuple[Opcode, ...] = (
 
 _WARP: dict[str, Any] = {"together": "warp"}
 _ACCESSES = (
-    apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp"),
-    apart("global", "shared shared::cta"),
-    apart("shared", "shared::cta"),
+    rule_apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp"),
+    rule_apart("global", "shared shared::cta"),
+    rule_apart("shared", "shared::cta"),
 )
 _WARP_MATRIX: tuple[Opcode, ...] = (
     Opcode(
@@ -86,7 +86,7 @@ _WARP_MATRIX: tuple[Opcode, ...] = (
         "movmatrix",
         ".sync.aligned.m8n8.trans.b16 d:b32, a:b32",
         step="transpose matrix",
-        bits=Moves((), always),
+        bits=Moves((), is_always),
         **_WARP,
     ),
 )

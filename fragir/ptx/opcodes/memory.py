@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from fragir.ptx.opcodes.row import HINT, L1, SCOPE, Opcode, Rule, apart, needs, width
+from fragir.ptx.opcodes.row import HINT, L1, SCOPE, Opcode, Rule, needs, rule_apart, width
 
 # -- access ---------------------------------------------------------------------------------------
 
 _LD_ST: tuple[Rule, ...] = (
     width,
-    apart("volatile mmio weak nc", "cta cluster gpu"),
-    apart("volatile weak nc", "sys"),
-    apart("relaxed acquire release mmio", "local const param param::entry param::func"),
-    apart("volatile", "const param param::entry param::func"),
-    apart("relaxed acquire release volatile mmio", "ca cg cs lu cv wb wt"),
-    apart("volatile mmio", f"{L1} {HINT}"),
-    apart(L1, "ca cg cs lu cv wb wt local const shared shared::cta shared::cluster"),
-    apart(L1, "param param::entry param::func"),
-    apart(f"L2::64B L2::128B L2::256B {HINT}", "local const shared shared::cta shared::cluster"),
-    apart(f"L2::64B L2::128B L2::256B {HINT}", "param param::entry param::func"),
-    apart("mmio", "v2 v4 v8 L2::64B L2::128B L2::256B shared shared::cta shared::cluster"),
+    rule_apart("volatile mmio weak nc", "cta cluster gpu"),
+    rule_apart("volatile weak nc", "sys"),
+    rule_apart("relaxed acquire release mmio", "local const param param::entry param::func"),
+    rule_apart("volatile", "const param param::entry param::func"),
+    rule_apart("relaxed acquire release volatile mmio", "ca cg cs lu cv wb wt"),
+    rule_apart("volatile mmio", f"{L1} {HINT}"),
+    rule_apart(L1, "ca cg cs lu cv wb wt local const shared shared::cta shared::cluster"),
+    rule_apart(L1, "param param::entry param::func"),
+    rule_apart(
+        f"L2::64B L2::128B L2::256B {HINT}", "local const shared shared::cta shared::cluster"
+    ),
+    rule_apart(f"L2::64B L2::128B L2::256B {HINT}", "param param::entry param::func"),
+    rule_apart("mmio", "v2 v4 v8 L2::64B L2::128B L2::256B shared shared::cta shared::cluster"),
     needs("mmio", "sys"),
     needs("mmio", "relaxed"),
 )
@@ -94,7 +96,7 @@ def _operations(front: str, operands: str, exchanges: bool) -> str:
     """
 
 
-_HINTED = apart(HINT, "shared shared::cta shared::cluster")
+_HINTED = rule_apart(HINT, "shared shared::cta shared::cluster")
 _ATOMICS: tuple[Opcode, ...] = (
     Opcode(
         "atom",

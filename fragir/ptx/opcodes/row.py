@@ -23,11 +23,11 @@ Rule: TypeAlias = Callable[[frozenset[str]], str | None]
 Constant: TypeAlias = Callable[[int], int | None]
 
 
-def always(words: Words, constant: Constant) -> bool:
+def is_always(words: Words, constant: Constant) -> bool:
     return True
 
 
-def never(words: Words, constant: Constant) -> bool:
+def is_never(words: Words, constant: Constant) -> bool:
     return False
 
 
@@ -48,7 +48,7 @@ class Moves(NamedTuple):
     """
 
     steering: tuple[int, ...] = ()
-    whole: Callable[[Words, Constant], bool] = never
+    whole: Callable[[Words, Constant], bool] = is_never
 
 
 class Logic(NamedTuple):
@@ -184,7 +184,7 @@ class Opcode:
     def writes(self) -> bool:
         """Whether its first operand is written."""
         operands = self.box[0].operands
-        return bool(operands) and operands[0].written
+        return bool(operands) and operands[0].is_written
 
 
 class Found(NamedTuple):
@@ -270,7 +270,7 @@ class Opcodes:
             self._ask(opcode[0])
         named = [r for r in self._first.get(opcode[0], ()) if opcode[: len(r.head)] == r.head]
         if not named:
-            return Found(None, opcode, *self._unknown(opcode))
+            return Found(None, opcode, *self._unknown_problem(opcode))
         length = max(len(r.head) for r in named)
         named = [r for r in named if len(r.head) == length]
         given = frozenset(opcode)
@@ -292,7 +292,7 @@ class Opcodes:
                 if nearest is None or reading.rank > nearest[1].rank:
                     nearest = row, reading, next(iter(reading.problems), broken)
         if fitting:
-            return Found(None, opcode, *_miscounted(mnemonic, given, operands, fitting))
+            return Found(None, opcode, *_miscount_problem(mnemonic, given, operands, fitting))
         beside = {"pred", *(w for row in named for w in row.beside.split())}.intersection(rest)
         beside -= {w for row in named for line in row.box for w in line.known}
         if beside:
@@ -311,7 +311,7 @@ class Opcodes:
             for row in self._elsewhere(word):
                 self.register(row)
 
-    def _unknown(self, opcode: Words) -> tuple[str, str | None]:
+    def _unknown_problem(self, opcode: Words) -> tuple[str, str | None]:
         mnemonic = ".".join(opcode)
         rows = self._first.get(opcode[0])
         if rows is None:
@@ -325,7 +325,7 @@ class Opcodes:
         return f"there is no instruction {mnemonic}: {wrong}", f"there is {', '.join(names)}"
 
 
-def _miscounted(
+def _miscount_problem(
     mnemonic: str, given: frozenset[str], operands: int, fitting: list[tuple[Opcode, Reading]]
 ) -> tuple[str, str]:
     counts = sorted({n for _, reading in fitting for n in reading.line.counts(given)})
@@ -365,7 +365,7 @@ def needs(words: str, others: str) -> Rule:
     return rule
 
 
-def apart(words: str, others: str) -> Rule:
+def rule_apart(words: str, others: str) -> Rule:
     """None of `words` goes together with one of `others`."""
     first, second = frozenset(words.split()), frozenset(others.split())
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragir.ptx.opcodes.row import Opcode, apart, needs
+from fragir.ptx.opcodes.row import Opcode, needs, rule_apart
 
 # -- barriers -------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ _MBARRIERS: tuple[Opcode, ...] = (
             f"mbarrier.{word}",
             f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d_, [m]{count}",
             step="arrive",
-            rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
+            rules=(*_ORDER, rule_apart("noComplete", "relaxed cluster shared::cluster")),
             **_MBARRIER,
         )
         for name in ("arrive", "arrive_drop")

@@ -107,7 +107,7 @@ class OperandSyntax(NamedTuple):
     spare: bool = False
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         return self.name.startswith("d")
 
 
@@ -119,19 +119,19 @@ class Line:
 
     def __str__(self) -> str:
         """With all words of its sets."""
-        words = "..." if self.open else "".join(map(str, self.slots))
+        words = "..." if self.is_open else "".join(map(str, self.slots))
         operands = re.sub(r":\w+|\?[^,}]*", "", self._parts[1]).replace("d_", "d")
         return f"{words} {operands}".rstrip()
 
     @cached_property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether its words are read by the decoder."""
         return self.text.startswith("...")
 
     @cached_property
     def slots(self) -> tuple[ModifierSlot, ...]:
         found = _MODIFIER.findall(self._parts[0])
-        return tuple(ModifierSlot(_expanded(may or must), not may) for may, must in found)
+        return tuple(ModifierSlot(_expand(may or must), not may) for may, must in found)
 
     @cached_property
     def modifiers(self) -> tuple[ModifierSlot, ...]:
@@ -159,7 +159,7 @@ class Line:
         modifiers, _, operands = written.partition(" ")
         if not modifiers.startswith((".", "{.")):
             modifiers, operands = "", written
-        if self.open:
+        if self.is_open:
             modifiers = ""
         return modifiers, operands.strip(), reason.strip()
 
@@ -177,7 +177,7 @@ class Line:
             rest, _, needs = operand.replace("~", "").strip().partition("?")
             name, _, kind = rest.partition(":")
             spare = name.startswith("d_")
-            goes = frozenset(_expanded(needs)) if needs else frozenset[str]()
+            goes = frozenset(_expand(needs)) if needs else frozenset[str]()
             name = name.replace("d_", "d", 1) if spare else name
             found.append(OperandSyntax(name, kind, bool(may), goes, second, spare))
         return tuple(found)
@@ -201,7 +201,7 @@ class Line:
 
     def read(self, words: Sequence[str]) -> Reading:
         """The words after the opcode's name, put into the slots."""
-        if self.open:
+        if self.is_open:
             twice = [w for w in words if words.count(w) > 1 and w not in _MANY]
             return Reading(self, tuple(words), tuple(f".{w} is given twice" for w in twice[:1]))
         taken: dict[ModifierSlot, str] = {}
@@ -262,7 +262,7 @@ class Reading:
 
 
 @cache
-def _expanded(text: str) -> tuple[str, ...]:
+def _expand(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for word in text.split("|"):
         found += SETS[word].split("|") if word in SETS else [word]

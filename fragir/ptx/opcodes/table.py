@@ -77,7 +77,7 @@ class Names(NamedTuple):
     inside: str = ""
 
 
-def found(instruction: Instruction) -> Found:
+def find_row(instruction: Instruction) -> Found:
     """What the table says of an instruction, `problem` where it has none such."""
     return OPCODES.find(instruction.opcode, len(instruction.operands))
 
@@ -88,7 +88,7 @@ def register(row: Opcode) -> None:
 
 
 @contextmanager
-def registered(row: Opcode) -> Generator[None]:
+def registered_row(row: Opcode) -> Generator[None]:
     """The same for a while."""
     OPCODES.register(row)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import field
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.ptx.node import Frozen, node, position
 from fragir.ptx.tree.operands import Integer, Name, Operand, String
 from fragir.ptx.tree.statements import (
@@ -179,7 +179,7 @@ class Module(Frozen):
     def __repr__(self) -> str:
         words = ", ".join(self.target) or "no target"
         names = ", ".join(self.entries) or "no entries"
-        return shortened(f"<PTX for {words}: {names}; {len(self.items)} items>")
+        return short_text(f"<PTX for {words}: {names}; {len(self.items)} items>")
 
     @property
     def version(self) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from fragir.errors import shortened
+from fragir.errors import short_text
 from fragir.ptx.node import Frozen, node, position
 from fragir.ptx.tree.operands import Integer, Name, Operand, Sink, String
 
@@ -46,7 +46,7 @@ class Instruction(Frozen):
     def __repr__(self) -> str:
         words = [getattr(operand, "text", type(operand).__name__) for operand in self.operands]
         guard = "" if self.guard is None else "guarded "
-        return shortened(f"<{guard}{self.mnemonic} {', '.join(words)}>")
+        return short_text(f"<{guard}{self.mnemonic} {', '.join(words)}>")
 
     @property
     def mnemonic(self) -> str:
@@ -168,7 +168,7 @@ class Declaration(Frozen):
 
     def __repr__(self) -> str:
         names = ", ".join(variable.name.text for variable in self.variables)
-        return shortened(f"<.{self.space} .{self.type} {names}>")
+        return short_text(f"<.{self.space} .{self.type} {names}>")
 
 
 @node
@@ -208,7 +208,7 @@ class Function(Frozen):
 
     def __repr__(self) -> str:
         body = "no body" if self.body is None else f"{len(self.body.items)} statements"
-        return shortened(f"<{self.kind} {self.name.text}: {body}>")
+        return short_text(f"<{self.kind} {self.name.text}: {body}>")
 
 
 @node

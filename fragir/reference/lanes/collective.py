@@ -13,7 +13,7 @@ import numpy as np
 
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import PREDICATE, Array, type_name
-from fragir.reference.lanes.exchange import fetched
+from fragir.reference.lanes.exchange import fetch
 from fragir.reference.lanes.statements import Executed, Given, StatementInput, opcode
 from fragir.reference.lanes.threads import WARP, BlockThreads
 
@@ -72,7 +72,7 @@ def shfl(at: Executed) -> Given:
     else:
         moved = value.value
     known = sure & clamp[1] & members & members[at.threads.number - own + source]
-    found = fetched(at.threads, moved, source)
+    found = fetch(at.threads, moved, source)
     wide = known if found.bound.ndim == 1 else known[:, None]
     results = [Bounded(found.value, np.where(wide, found.bound, np.inf))]
     if len(at.results) == 2:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.reference import elementwise
 from fragir.reference.formats import FLOATS, Array, type_name
-from fragir.reference.lanes.exchange import permuted
+from fragir.reference.lanes.exchange import permute_bytes
 from fragir.reference.lanes.statements import Executed, Given, opcode
 
 ALL = 0xFFFFFFFF
@@ -19,10 +19,10 @@ _ONE: dict[str, Callable[[Array], Any]] = {
     "cnot.b32": lambda a: (a == 0).astype(np.int64),
     "popc.b32": lambda a: _count(a),
     "clz.b32": lambda a: 32 - _length(a),
-    "brev.b32": lambda a: _reversed(a),
+    "brev.b32": lambda a: _reverse_bits(a),
     "bfind.u32": lambda a: _length(a) - 1,
     "neg.s32": lambda a: -a,
-    "abs.s32": lambda a: np.abs(_signed(a)),
+    "abs.s32": lambda a: np.abs(_signed_values(a)),
     **{f"mov.{type_}": lambda a: a for type_ in ("b32", "u32", "s32")},
 }
 _TWO: dict[str, Callable[[Array, Array], Any]] = {
@@ -34,20 +34,20 @@ _TWO: dict[str, Callable[[Array, Array], Any]] = {
         f"shr.{type_}": lambda a, b: np.where(b > 31, 0, a >> np.minimum(b, 31))
         for type_ in ("u32", "b32")
     },
-    "shr.s32": lambda a, b: _signed(a) >> np.minimum(b, 31),
+    "shr.s32": lambda a, b: _signed_values(a) >> np.minimum(b, 31),
     **{f"add.{type_}": lambda a, b: a + b for type_ in ("s32", "u32")},
     **{f"sub.{type_}": lambda a, b: a - b for type_ in ("s32", "u32")},
     **{f"mul.lo.{type_}": lambda a, b: _low(a, b) for type_ in ("s32", "u32")},
     "min.u32": lambda a, b: np.minimum(a, b),
     "max.u32": lambda a, b: np.maximum(a, b),
-    "min.s32": lambda a, b: np.minimum(_signed(a), _signed(b)),
-    "max.s32": lambda a, b: np.maximum(_signed(a), _signed(b)),
+    "min.s32": lambda a, b: np.minimum(_signed_values(a), _signed_values(b)),
+    "max.s32": lambda a, b: np.maximum(_signed_values(a), _signed_values(b)),
 }
 _THREE: dict[str, Callable[[Array, Array, Array], Any]] = {
     **{f"mad.lo.{type_}": lambda a, b, c: _low(a, b) + c for type_ in ("s32", "u32")},
     "bfe.u32": lambda a, b, c: (a >> np.minimum(b & 255, 63)) & _ones(c & 255),
-    "shf.l.wrap.b32": lambda a, b, c: (_joined(a, b) << _shift(c)) >> np.uint64(32),
-    "shf.r.wrap.b32": lambda a, b, c: _joined(a, b) >> _shift(c),
+    "shf.l.wrap.b32": lambda a, b, c: (_join_halves(a, b) << _shift(c)) >> np.uint64(32),
+    "shf.r.wrap.b32": lambda a, b, c: _join_halves(a, b) >> _shift(c),
 }
 _WORDS: dict[str, Callable[..., Any]] = {**_ONE, **_TWO, **_THREE}
 #: Of f32, by the operation that means the same.
@@ -72,7 +72,7 @@ _FLOATS = {
 }
 
 
-def _signed(a: Array) -> Array:
+def _signed_values(a: Array) -> Array:
     return np.where(a >> 31, a - (1 << 32), a)
 
 
@@ -98,11 +98,11 @@ def _length(a: Array) -> Any:
     return (_bits(a) * np.arange(1, 33)).max(axis=1)
 
 
-def _reversed(a: Array) -> Any:
+def _reverse_bits(a: Array) -> Any:
     return (_bits(a) << np.arange(31, -1, -1)).sum(axis=1)
 
 
-def _joined(a: Array, b: Array) -> Any:
+def _join_halves(a: Array, b: Array) -> Any:
     return (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
 
 
@@ -111,7 +111,7 @@ def _shift(c: Array) -> Any:
 
 
 @opcode(*dict.fromkeys(name.partition(".")[0] for name in (*_WORDS, *_FLOATS)))
-def computed(at: Executed) -> Given:
+def computing_meaning(at: Executed) -> Given:
     name = ".".join(at.words)
     function = _WORDS.get(name)
     if function is None:
@@ -167,7 +167,7 @@ def prmt(at: Executed) -> Given:
     if at.words != ("prmt", "b32") or given is None:
         return None
     (x, sure), (y, sure2), (selector, chosen_for_sure) = given
-    words, chosen = permuted(x, y, selector)
+    words, chosen = permute_bytes(x, y, selector)
     uses = (chosen < 4).any(axis=-1), (chosen >= 4).any(axis=-1)
     return [at.from_words(words, (sure | ~uses[0]) & (sure2 | ~uses[1]) & chosen_for_sure)]
 

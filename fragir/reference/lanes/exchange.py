@@ -12,7 +12,7 @@ from fragir.reference.lanes.registers import columns, from_words, words_of
 from fragir.reference.lanes.threads import WARP, BlockThreads
 
 
-def fetched(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
+def fetch(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
     """What each thread gets from a lane of its warp; nothing is known of one that does not run."""
     source = threads.number - threads.lane + lane
     missing = ~threads.active[source]
@@ -23,14 +23,14 @@ def fetched(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
 
 def shuffle(threads: BlockThreads, op: ptx.ShuffleOp) -> None:
     lane = threads[op.source]
-    found = fetched(threads, threads[op.value], lane.value % WARP)
+    found = fetch(threads, threads[op.value], lane.value % WARP)
     unsure = (lane.bound > 0) if found.bound.ndim == 1 else (lane.bound > 0)[:, None]
     threads[op.result] = Bounded(found.value, np.where(unsure, np.inf, found.bound))
 
 
 def shuffle_xor(threads: BlockThreads, op: ptx.ShuffleXorOp) -> None:
     lane = threads.lane ^ op.mask.value.data
-    threads[op.result] = fetched(threads, threads[op.value], lane)
+    threads[op.result] = fetch(threads, threads[op.value], lane)
 
 
 def movmatrix(threads: BlockThreads, op: ptx.MovmatrixOp) -> None:
@@ -47,7 +47,7 @@ def movmatrix(threads: BlockThreads, op: ptx.MovmatrixOp) -> None:
     )
 
 
-def permuted(x: Array, y: Array, selector: Array) -> tuple[Array, Array]:
+def permute_bytes(x: Array, y: Array, selector: Array) -> tuple[Array, Array]:
     """`prmt.b32` of numbers without a sign; and for each byte of the result which it is of.
 
     PTX ISA 9.2, section 9.7.9.7.
@@ -68,7 +68,7 @@ def permute(threads: BlockThreads, op: ptx.PermuteOp) -> None:
     first, sure = words_of(threads[op.lhs], name)
     second, sure2 = words_of(threads[op.rhs], name)
     selector = columns(threads[op.selector])
-    words, chosen = permuted(first, second, np.broadcast_to(selector.value, first.shape))
+    words, chosen = permute_bytes(first, second, np.broadcast_to(selector.value, first.shape))
     uses = [(chosen < 4).any(axis=-1), (chosen >= 4).any(axis=-1)]
     known = (sure | ~uses[0]) & (sure2 | ~uses[1]) & (selector.bound == 0)
     threads[op.result] = from_words(words, known, name, shape)

@@ -20,11 +20,13 @@ from fragir.reference.lanes.threads import BlockThreads, Pointer, UncertainError
 from fragir.reference.memory import BoundedMemory
 
 
-def _flat(threads: BlockThreads, memory: BoundedMemory, indices: Any, in_order: bool) -> Array:
+def _flat_index(
+    threads: BlockThreads, memory: BoundedMemory, indices: Any, in_order: bool
+) -> Array:
     """The number of each thread's element in order of rows."""
     flat = np.zeros(threads.count, np.int64)
     for index, size in zip(indices, memory.value.shape, strict=True):
-        at = threads.certain(index, "an index")
+        at = threads.require_certain(index, "an index")
         outside = threads.active & ((at < 0) | (at >= size))
         if not in_order and outside.any():
             raise FragirError(f"index {at[outside][0]} lies outside of a dimension of {size}")
@@ -39,7 +41,7 @@ def pointer(threads: BlockThreads, op: frag.PointerOp) -> None:
     in_order = plain and (not isinstance(space, frag.SharedAttr) or space == frag.SharedAttr(0))
     zeros = np.zeros(threads.count, np.int64)
     try:
-        flat, known = _flat(threads, memory, op.indices, in_order), True
+        flat, known = _flat_index(threads, memory, op.indices, in_order), True
     except (UncertainError, KeyError):  # an index of a region that is not run has no value
         if not threads.guesses:
             raise
@@ -54,15 +56,15 @@ def shared(threads: BlockThreads, op: ptx.SharedOp) -> None:
 
 
 def mul_wide(threads: BlockThreads, op: ptx.MulWideOp) -> None:
-    x, y = (threads.certain(factor, "a factor").astype(np.int64) for factor in op.operands)
+    x, y = (threads.require_certain(factor, "a factor").astype(np.int64) for factor in op.operands)
     threads[op.result] = Bounded(x * y, np.zeros(x.shape))
 
 
 def offset(threads: BlockThreads, op: ptx.OffsetOp | ptx.OffsetWideOp) -> None:
     at = threads.pointer(op.pointer)
-    moved = threads.certain(op.index, "an offset") * op.scale.value.data
+    moved = threads.require_certain(op.index, "an offset") * op.scale.value.data
     if op.stride is not None:
-        moved = moved * threads.certain(op.stride, "a stride")
+        moved = moved * threads.require_certain(op.stride, "a stride")
     threads.pointers[op.result] = at._replace(moved=at.moved + moved)
 
 
@@ -81,7 +83,7 @@ def _places(
     moved = at.moved + op.offset.value.data
     acts = np.array(threads.active)
     if op.predicate is not None:
-        acts &= threads.certain(op.predicate, "a predicate").astype(bool)
+        acts &= threads.require_certain(op.predicate, "a predicate").astype(bool)
     if ((moved % size != 0) & acts).any():
         return None
     if not at.in_order and (count > 1 or (moved[acts] != 0).any()):
@@ -101,7 +103,7 @@ def load(threads: BlockThreads, op: ptx.LoadOp) -> None:
     type_ = op.value.type
     found = _places(threads, op, type_)
     if found is None:
-        threads.unknown(op)
+        threads.make_unknown(op)
         return
     memory, flat, acts = found
     if not memory.value.size:
@@ -117,14 +119,14 @@ def load(threads: BlockThreads, op: ptx.LoadOp) -> None:
 def store(threads: BlockThreads, op: ptx.StoreOp) -> None:
     found = _places(threads, op, op.value.type)
     if found is None:
-        threads.unknown(op)
+        threads.make_unknown(op)
         return
     memory, flat, acts = found
     x = columns(threads[op.value])
-    write_one(memory, flat[acts].reshape(-1), _flattened(x, acts))
+    write_one(memory, flat[acts].reshape(-1), _flatten(x, acts))
 
 
-def _flattened(x: Bounded, acts: Array) -> Bounded:
+def _flatten(x: Bounded, acts: Array) -> Bounded:
     return Bounded(x.value[acts].reshape(-1), x.bound[acts].reshape(-1))
 
 
@@ -132,10 +134,10 @@ def atomic(threads: BlockThreads, op: ptx.AtomicOp) -> None:
     found, word = _places(threads, op, op.value.type), op.instruction.data
     kind = word.partition(".")[0]
     if found is None or kind in ("exch", "cas"):
-        threads.unknown(op)
+        threads.make_unknown(op)
         return
     memory, flat, acts = found
-    at, x = flat[acts].reshape(-1), _flattened(columns(threads[op.value]), acts)
+    at, x = flat[acts].reshape(-1), _flatten(columns(threads[op.value]), acts)
     if memory.element in INTEGERS:
         sign = {"s32": "s32", "u32": "u32"}.get(word.rpartition(".")[2], memory.element)
         change_integers(memory, at, x, kind, sign)
@@ -148,7 +150,7 @@ def atomic(threads: BlockThreads, op: ptx.AtomicOp) -> None:
 
 def load_number(threads: BlockThreads, op: memref.LoadOp) -> None:
     memory = threads.run.memory(op.memref)
-    flat = _flat(threads, memory, op.indices, in_order=False)
+    flat = _flat_index(threads, memory, op.indices, in_order=False)
     where = np.where(threads.active, flat, 0)
     value, bound = memory.value.reshape(-1)[where], memory.bound.reshape(-1)[where]
     threads[op.res] = Bounded(value, bound)

@@ -15,7 +15,7 @@ from fragir.reference.indexed import write_one
 from fragir.reference.lanes import collective as collective  # these attach what opcodes mean
 from fragir.reference.lanes import computing as computing
 from fragir.reference.lanes.threads import WARP, BlockThreads
-from fragir.reference.memory import BoundedMemory, unwritten
+from fragir.reference.memory import BoundedMemory, unwritten_memory
 from fragir.reference.run import Run
 
 
@@ -43,23 +43,27 @@ def lanes(run: Run, op: frag.LanesOp) -> None:
     run[block.args[0]] = exactly(threads.lane)
     run[block.args[1]] = exactly(threads.number // WARP)
     for argument, tile, own in zip(block.args[2:], op.tiles, held, strict=False):
-        run[argument] = _taken(run[tile], points(own.placed.resolve(), threads.number))
+        run[argument] = _elements_of_threads(
+            run[tile], points(own.placed_type.resolve(), threads.number)
+        )
     values = threads.run_block(block)
     for output, x, own in zip(op.outputs, values, held[len(op.tiles) :], strict=True):
-        run[output] = _given(output.type, x, points(own.placed.resolve(), threads.number))
+        run[output] = _tile_of_threads(
+            output.type, x, points(own.placed_type.resolve(), threads.number)
+        )
 
 
-def _taken(x: Bounded, at: Array) -> Bounded:
+def _elements_of_threads(x: Bounded, at: Array) -> Bounded:
     """Each thread's elements of a tile; where a layout gives it none there may be anything."""
     where = tuple(np.moveaxis(at, -1, 0))
     none = (at < 0).any(axis=-1)
     return Bounded(x.value[where], np.where(none, np.inf, x.bound[where]))
 
 
-def _given(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
+def _tile_of_threads(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
     """A tile of each thread's elements; one that several hold is any of theirs."""
     element = type_name(tile.element_type)
-    made = unwritten(tile.shape, element)
+    made = unwritten_memory(tile.shape, element)
     if x.value.dtype == bool:
         made = BoundedMemory(np.zeros(tile.shape, bool), np.full(tile.shape, np.inf), element)
     held = (at >= 0).all(axis=-1)
@@ -69,7 +73,7 @@ def _given(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
 
 
 def coordinates(threads: BlockThreads, op: frag.CoordinatesOp) -> None:
-    layout = replace(op.held().placed.resolve(), where=())
+    layout = replace(op.held().placed_type.resolve(), where=())
     at = points(layout, threads.number)[:, op.element.value.data]
     for dim, place in enumerate(op.place):
         threads[place] = exactly(at[:, dim])

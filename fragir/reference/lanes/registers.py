@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.shorthands import is_vector
-from fragir.passes.lowering.operations.scalars import position
+from fragir.passes.lowering.operations.scalars import require_position
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.formats import (
@@ -190,14 +190,14 @@ def select_one(threads: BlockThreads, op: arith.SelectOp) -> None:
 
 def extract(threads: BlockThreads, op: vector.ExtractOp) -> None:
     x = threads[op.vector]
-    number = position(op, x.value.shape[1])
+    number = require_position(op, x.value.shape[1])
     threads[op.result] = Bounded(x.value[:, number], x.bound[:, number])
 
 
 def insert(threads: BlockThreads, op: vector.InsertOp) -> None:
     x, one = threads[op.dest], threads[op.source]
     value, bound = np.array(x.value), np.array(x.bound)
-    number = position(op, value.shape[1])
+    number = require_position(op, value.shape[1])
     value[:, number], bound[:, number] = one.value, one.bound
     threads[op.result] = Bounded(value, bound)
 

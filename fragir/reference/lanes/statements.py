@@ -88,14 +88,14 @@ def statement(threads: BlockThreads, op: ptx.InstructionOp) -> None:
     outside = threads.active
     holds = np.ones(threads.count, bool)
     if op.predicate is not None:
-        holds = threads.certain(op.predicate, "a guard").astype(bool)
+        holds = threads.require_certain(op.predicate, "a guard").astype(bool)
     elif op.inverse is not None:
-        holds = ~threads.certain(op.inverse, "a guard").astype(bool)
+        holds = ~threads.require_certain(op.inverse, "a guard").astype(bool)
     threads.active = outside & holds
-    found = _evaluated(threads, op)
+    found = _evaluate(threads, op)
     threads.active = outside
     if found is None:
-        threads.unknown(op)
+        threads.make_unknown(op)
         return
     for number, (result, x) in enumerate(zip(op.outputs, found, strict=True)):
         before = op.before[number] if op.before else None
@@ -103,7 +103,7 @@ def statement(threads: BlockThreads, op: ptx.InstructionOp) -> None:
         threads[result] = threads.select(holds, x, other)
 
 
-def _evaluated(threads: BlockThreads, op: ptx.InstructionOp) -> Given:
+def _evaluate(threads: BlockThreads, op: ptx.InstructionOp) -> Given:
     said = read(op.statement.data)
     words = tuple(said.opcode.split("."))
     meaning = MEANINGS_OF_WORDS.get(words[0])

@@ -20,7 +20,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
-from fragir.late_dialect import ROWS, named
+from fragir.late_dialect import ROWS, import_named
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import Array, type_name
 from fragir.reference.memory import BoundedMemory
@@ -81,7 +81,7 @@ class BlockThreads:
         """A value of which nothing is known."""
         return anything(self.shape(type_), type_name(type_))
 
-    def certain(self, value: SSAValue, what: str) -> Array:
+    def require_certain(self, value: SSAValue, what: str) -> Array:
         """A number of each thread that may not depend on rounding where it executes."""
         x = self[value]
         if (x.bound > 0)[self.active].any():
@@ -114,13 +114,13 @@ class BlockThreads:
                 if not self.guesses:
                     raise
                 self.active = active
-                self.unknown(op)
+                self.make_unknown(op)
         elif meaning is not None:
             meaning(self.run, op)
         else:
-            self.unknown(op)
+            self.make_unknown(op)
 
-    def unknown(self, op: Operation) -> None:
+    def make_unknown(self, op: Operation) -> None:
         """What an operation without a meaning gives and writes may be anything."""
         for result in op.results:
             if not isinstance(result.type, ptx.PointerType):
@@ -128,11 +128,11 @@ class BlockThreads:
         self.guesses = True
         for inner in op.walk():
             if isinstance(inner, frag.PointerOp) and inner is not op:
-                self._pointed(inner)  # in a region that is not run
+                self._point_anywhere(inner)  # in a region that is not run
             self._overwrite(inner)
         self.run.note_unknown(op)
 
-    def _pointed(self, op: frag.PointerOp) -> None:
+    def _point_anywhere(self, op: frag.PointerOp) -> None:
         meaning = meaning_of(op.name)
         assert meaning is not None
         meaning(self, op)
@@ -162,4 +162,4 @@ def meaning_of(name: str) -> Step | None:
     means elsewhere."""
     row = ROWS.get(name)
     place = None if row is None else row.place("in_lanes", "fragir.reference.lanes")
-    return None if place is None else named(":".join(place))
+    return None if place is None else import_named(":".join(place))

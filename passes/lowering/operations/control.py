@@ -17,8 +17,8 @@ from fragir.passes.lowering.lane_builder import Lanes
 
 def loop(lanes: Lanes, op: scf.ForOp) -> None:
     state, ar = lanes.state, lanes.state.ar
-    starts = [flat for value in op.iter_args for flat in state.flat(value)]
-    starts += state.flat_hidden(op)
+    starts = [flat for value in op.iter_args for flat in state.flatten(value)]
+    starts += state.flatten_hidden(op)
     lower, upper, step = (state.values[v] for v in (op.lb, op.ub, op.step))
     body = Block(arg_types=[op.lb.type, *(value.type for value in starts)])
     old = op.body.block
@@ -50,8 +50,8 @@ def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
         from fragir.passes.lowering.multiply import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
-    values = [flat for value in op.operands for flat in lanes.state.flat(value)]
-    values += lanes.state.flat_hidden(op.parent_op())
+    values = [flat for value in op.operands for flat in lanes.state.flatten(value)]
+    values += lanes.state.flatten_hidden(op.parent_op())
     lanes.state.ar.insert(scf.YieldOp(*values))
 
 
@@ -70,7 +70,7 @@ def branch(lanes: Lanes, op: scf.IfOp) -> None:
             if region.blocks:
                 state.lower_block(region.block)
             else:
-                state.ar.insert(scf.YieldOp(*state.flat_hidden(op)))
+                state.ar.insert(scf.YieldOp(*state.flatten_hidden(op)))
         regions.append(Region(block))
     yielded = regions[0].block.last_op
     types = [] if yielded is None else [v.type for v in yielded.operands]
@@ -93,13 +93,13 @@ def while_(lanes: Lanes, op: scf.WhileOp) -> None:
     _check("scf.yield", again.operands, old.arg_types, "the first block takes")
     _check("scf.condition", condition.args, body.arg_types, "the second block takes")
     _check("scf.condition", condition.args, op.result_types, "the loop gives")
-    starts = [flat for value in op.arguments for flat in state.flat(value)]
-    starts += state.flat_hidden(op)
+    starts = [flat for value in op.arguments for flat in state.flatten(value)]
+    starts += state.flatten_hidden(op)
     before = _block(lanes, op, old, starts)
     with state.ar.inside(before):
         state.lower_block(old)
-        passed = [flat for value in condition.args for flat in state.flat(value)]
-        passed += state.flat_hidden(op)
+        passed = [flat for value in condition.args for flat in state.flatten(value)]
+        passed += state.flatten_hidden(op)
         state.ar.insert(scf.ConditionOp(state.scalar(condition.condition), *passed))
     after = _block(lanes, op, body, passed)
     with state.ar.inside(after):

@@ -30,7 +30,7 @@ def region(lanes: Lanes, op: frag.LanesOp) -> None:
     for output, value, wanted in zip(op.outputs, last.values, held[len(op.tiles) :], strict=True):
         _check(output, wanted)
         assert wanted.layout is not None
-        state.tiles[output] = _apart(state.ar, state.scalar(value), wanted.layout.chunk)
+        state.tiles[output] = _split_fragments(state.ar, state.scalar(value), wanted.layout.chunk)
 
 
 def _check(tile: SSAValue, wanted: HeldTile) -> None:
@@ -38,13 +38,13 @@ def _check(tile: SSAValue, wanted: HeldTile) -> None:
     found = frag.tile_of(tile)
     if found.layout == wanted.layout:
         return
-    if found.resolve().simplified() != wanted.placed.resolve().simplified():
+    if found.resolve().simplified() != wanted.placed_type.resolve().simplified():
         raise FragirError(
-            f"it takes {wanted.placed}, not {found}", hint="run the pass frag-place first"
+            f"it takes {wanted.placed_type}, not {found}", hint="run the pass frag-place first"
         )
 
 
-def _whole(vector: SSAValue, count: int) -> bool:
+def _is_whole(vector: SSAValue, count: int) -> bool:
     """Whether so many elements of a vector fill registers."""
     width = ptx.bits(vector.type)
     return width != 1 and width * count % REGISTER == 0
@@ -54,17 +54,17 @@ def _together(ar: Arithmetic, parts: Sequence[SSAValue]) -> SSAValue:
     """A lane's elements as one vector."""
     if len(parts) == 1:
         return parts[0]
-    if all(_whole(part, ptx.length(part.type)) for part in parts):
+    if all(_is_whole(part, ptx.length(part.type)) for part in parts):
         return ar.insert(ptx.ConcatOp(parts)).result
     return ar.insert(ptx.PackOp([x for part in parts for x in split(ar, part, 1)])).result
 
 
-def _apart(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
+def _split_fragments(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
     """A vector as one for each fragment."""
     count = ptx.length(vector.type)
     if count == chunk:
         return [vector]
-    if chunk > 1 and _whole(vector, chunk):
+    if chunk > 1 and _is_whole(vector, chunk):
         return split(ar, vector, chunk)
     scalars = split(ar, vector, 1)
     return [
@@ -78,7 +78,7 @@ def yield_(lanes: Lanes, op: frag.YieldOp) -> None:
 
 
 def coordinates(lanes: Lanes, op: frag.CoordinatesOp) -> None:
-    tile, element = op.held().placed, op.element.value.data
+    tile, element = op.held().placed_type, op.element.value.data
     for dim, place in enumerate(op.place):
         lanes.state.values[place] = lanes.place(tile, dim, element)
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.memory_types import collapsed_type, kept_dims, mixed
+from fragir.dialects.memory_types import collapsed_type, kept_dims, mixed_numbers
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
@@ -208,16 +208,19 @@ def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     """A part of memory: a pointer to its first element, its sizes, strides times its steps."""
     memory, values = lanes.memory(op.source), lanes.state.values
     offsets, sizes, steps = (
-        [entry if isinstance(entry, int) else values[entry] for entry in mixed(static, given)]
+        [
+            entry if isinstance(entry, int) else values[entry]
+            for entry in mixed_numbers(static, given)
+        ]
         for static, given in (
             (op.static_offsets, op.offsets),
             (op.static_sizes, op.sizes),
             (op.static_strides, op.strides),
         )
     )
-    declared = mixed(op.static_sizes, op.sizes)
+    declared = mixed_numbers(op.static_sizes, op.sizes)
     kept = kept_dims(declared, memref_type(op.result.type).get_shape(), op.name)
-    begun = _moved(lanes, memory, list(zip(offsets, memory.strides, strict=True)))
+    begun = _moved_memory(lanes, memory, list(zip(offsets, memory.strides, strict=True)))
     strides = [times(x, y) for x, y in zip(memory.strides, steps, strict=True)]
     lanes.state.memories[op.result] = begun._replace(
         shape=tuple(sizes[dim] for dim in kept), strides=tuple(strides[dim] for dim in kept)
@@ -228,14 +231,17 @@ def reinterpret(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
     """The same memory with sizes and strides of its own, from an element on."""
     memory, values = lanes.memory(op.source), lanes.state.values
     offsets, sizes, strides = (
-        tuple(entry if isinstance(entry, int) else values[entry] for entry in mixed(static, given))
+        tuple(
+            entry if isinstance(entry, int) else values[entry]
+            for entry in mixed_numbers(static, given)
+        )
         for static, given in (
             (op.static_offsets, op.offsets),
             (op.static_sizes, op.sizes),
             (op.static_strides, op.strides),
         )
     )
-    begun = _moved(lanes, memory, [(offset, 1) for offset in offsets])
+    begun = _moved_memory(lanes, memory, [(offset, 1) for offset in offsets])
     lanes.state.memories[op.result] = begun._replace(shape=sizes, strides=strides)
 
 
@@ -249,7 +255,9 @@ def cast(lanes: Lanes, op: memref.CastOp) -> None:
     lanes.state.memories[op.dest] = memory._replace(shape=tuple(known))
 
 
-def _moved(lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Stride]]) -> LaneMemory:
+def _moved_memory(
+    lanes: Lanes, memory: LaneMemory, steps: list[tuple[Value, Stride]]
+) -> LaneMemory:
     """Memory that begins later, by steps of some strides, in elements."""
     ar = lanes.state.ar
     if memory.layout is not None or memory.bits < 8:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.in_flight import carried
+from fragir.dialects.frag.in_flight import carried_values
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
@@ -33,7 +33,7 @@ class Rings:
             if op.name in ("frag.acquire", "frag.await", "frag.no_slot"):
                 if isinstance(op.results[0].type, frag.SlotType):
                     slots.append(op.results[0])
-                    values = carried(slots[-1])
+                    values = carried_values(slots[-1])
                     if op.operands:
                         self.of_slot.update(dict.fromkeys(values, op.operands[0]))
                     else:

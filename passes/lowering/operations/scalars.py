@@ -83,7 +83,7 @@ def block_id(lanes: Lanes, op: frag.BlockIdOp) -> None:
 # --- vectors --------------------------------------------------------------------------------------
 
 
-def position(op: Any, count: int) -> int:
+def require_position(op: Any, count: int) -> int:
     """The one element that is meant; FragirError where it is not known while compiling."""
     found = op.get_mixed_position()
     if len(found) != 1 or not isinstance(found[0], int) or not 0 <= found[0] < count:
@@ -94,20 +94,20 @@ def position(op: Any, count: int) -> int:
     return found[0]
 
 
-def _elements(lanes: Lanes, value: SSAValue) -> list[SSAValue]:
+def _require_elements(lanes: Lanes, value: SSAValue) -> list[SSAValue]:
     if not is_vector(value.type) or len(value.type.get_shape()) != 1:
         raise FragirError(f"a lane has vectors of one dimension, not {value.type}")
     return split(lanes.state.ar, lanes.scalar(value), 1)
 
 
 def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
-    elements = _elements(lanes, op.vector)
-    lanes.state.values[op.result] = elements[position(op, len(elements))]
+    elements = _require_elements(lanes, op.vector)
+    lanes.state.values[op.result] = elements[require_position(op, len(elements))]
 
 
 def insert(lanes: Lanes, op: vector.InsertOp) -> None:
-    elements = _elements(lanes, op.dest)
-    elements[position(op, len(elements))] = lanes.scalar(op.source)
+    elements = _require_elements(lanes, op.dest)
+    elements[require_position(op, len(elements))] = lanes.scalar(op.source)
     lanes.state.values[op.result] = lanes.insert(ptx.PackOp(elements)).result
 
 
@@ -119,6 +119,6 @@ def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
 
 
 def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
-    elements = [*_elements(lanes, op.v1), *_elements(lanes, op.v2)]
+    elements = [*_require_elements(lanes, op.v1), *_require_elements(lanes, op.v2)]
     picked = [elements[number] for number in op.mask.get_values()]
     lanes.state.values[op.result] = lanes.insert(ptx.PackOp(picked)).result

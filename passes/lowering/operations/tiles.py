@@ -26,7 +26,7 @@ from fragir.passes.lowering.elementwise import (
     fragments_from,
     is_whole,
     per_register,
-    renamed,
+    pick_elements,
     words_of,
 )
 from fragir.passes.lowering.lane_builder import Lanes
@@ -207,10 +207,10 @@ def reduce(lanes: Lanes, op: frag.ReduceOp) -> None:
     kind = op.kind.data
     combining = Combining(lanes, kind, element_name(tile_of(op.source).element_type))
     found = Reduction(lanes, [op.source], op.along, combining, places=kind in PLACES).run()
-    bind_reduced(lanes, op.source, op.along, op.result, found[-1])
+    bind_reduction(lanes, op.source, op.along, op.result, found[-1])
 
 
-def bind_reduced(
+def bind_reduction(
     lanes: Lanes, source: SSAValue, along: int, result: SSAValue, values: Sequence[SSAValue]
 ) -> None:
     """Gives a tile of a dimension less, or a number, its values in the order of that layout."""
@@ -240,7 +240,7 @@ def reduce_by(lanes: Lanes, op: frag.ReduceByOp) -> None:
     combining = RegionCombining(lanes, op.body.block)
     found = Reduction(lanes, op.tiles, op.along, combining).run()
     for tile, result, values in zip(op.tiles, op.reduced, found, strict=True):
-        bind_reduced(lanes, tile, op.along, result, values)
+        bind_reduction(lanes, tile, op.along, result, values)
 
 
 # --- scans ----------------------------------------------------------------------------------------
@@ -268,12 +268,12 @@ def rename(lanes: Lanes, op: RenamingOp) -> None:
         sources = [list(state.tiles[operand]) for operand in op.operands]
         narrow = not is_predicate(element) and ptx.bits(element) < 8
         fragments = [fragment for source in sources for fragment in source]
-        if narrow and _only_order(fragments, picked, chunk, ptx.bits(element)):
+        if narrow and _is_only_order(fragments, picked, chunk, ptx.bits(element)):
             state.tiles[result] = [_in_order(state, fragments[0], picked)]
         elif narrow and not _stays_whole(sources, picked, chunk, per_register(element)):
             state.tiles[result] = _by_bytes(state, op, sources, type_, picked)
         else:
-            state.tiles[result] = renamed(state.ar, fragments, picked, chunk)
+            state.tiles[result] = pick_elements(state.ar, fragments, picked, chunk)
 
 
 def elements_of(op: RenamingOp, number: int) -> list[int]:
@@ -301,7 +301,7 @@ def elements_of(op: RenamingOp, number: int) -> list[int]:
     return found
 
 
-def _only_order(
+def _is_only_order(
     fragments: Sequence[SSAValue], picked: Sequence[int], chunk: int, bits: int
 ) -> bool:
     """Whether elements of four bits are one vector that is in another order only, or had been."""
@@ -345,6 +345,6 @@ def _by_bytes(
         size = frag.tile_of(operand).resolve().size("element")
         apart += fragments_from(ar, words, byte, size, 1)
     chunk = result.chunk
-    moved = renamed(ar, apart, picked, chunk)
+    moved = pick_elements(ar, apart, picked, chunk)
     words = narrow.words_of(words_of(ar, moved))
     return fragments_from(ar, words, result.element_type, chunk, fragments_of(result))

@@ -10,7 +10,7 @@ from xdsl.ir import Block, OpResult, SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.passes.writer.literals import default_hint
-from fragir.passes.writer.sharing import ends_in, first_registers, in_flight, reusable
+from fragir.passes.writer.sharing import ends_in, first_registers, is_in_flight, reusable
 from fragir.passes.writer.text import KernelText
 
 
@@ -24,16 +24,18 @@ def loop(w: KernelText, op: scf.ForOp) -> None:
             continue
         width = ptx.register_bits(variable.type)
         hint = variable.name_hint or start.name_hint or default_hint(variable.type)
-        names = tuple(w.registers.fresh(width, hint) for _ in range(ptx.registers(variable.type)))
+        names = tuple(
+            w.registers.fresh_register(width, hint) for _ in range(ptx.registers(variable.type))
+        )
         w.own(variable, names)
         moves += [(t, s, width) for t, s in zip(names, w.names[start], strict=True)]
     counter = w.define(body.args[0])[0]
     kind = f"s{max(32, ptx.bits(op.lb.type))}"
     lower, upper, step = (w.one(v) for v in (op.lb, op.ub, op.step))
     w.parallel_move([*moves, (counter, lower, ptx.register_bits(op.lb.type))])
-    loop, done = w.labels.fresh("loop"), w.labels.fresh("done")
+    loop, done = w.labels.fresh_label("loop"), w.labels.fresh_label("done")
     if not _runs_once(lower, upper):
-        skip = w.registers.fresh(1)
+        skip = w.registers.fresh_register(1)
         w.emit(f"setp.ge.{kind}", skip, counter, upper)
         w.emit("bra", done, guard=skip)
     w.label(loop)
@@ -51,7 +53,7 @@ def loop(w: KernelText, op: scf.ForOp) -> None:
         back += [(t, s, width) for t, s in pairs]
     _check_in_flight(w, op, body)
     w.parallel_move(back)
-    again = w.registers.fresh(1)
+    again = w.registers.fresh_register(1)
     w.emit(f"add.{kind}", counter, counter, step)
     w.emit(f"setp.lt.{kind}", again, counter, upper)
     w.emit("bra", loop, guard=again)
@@ -65,7 +67,7 @@ def _check_in_flight(w: KernelText, op: scf.ForOp, body: Block) -> None:
     last = body.last_op
     assert last is not None
     for value, variable in zip(last.operands, body.args[1:], strict=True):
-        if w.names[value] != w.names[variable] and in_flight(value):
+        if w.names[value] != w.names[variable] and is_in_flight(value):
             raise FragirError(
                 "a wgmma's accumulator is carried round the loop in other registers while it "
                 "is under way",
@@ -80,15 +82,15 @@ def yield_(w: KernelText, op: scf.YieldOp) -> None:
 def branch(w: KernelText, op: scf.IfOp) -> None:
     condition = w.register(op.cond)
     for result in op.results:
-        if in_flight(result):
+        if is_in_flight(result):
             _share(w, op, result)
         else:
             w.define(result)
-    otherwise = w.labels.fresh("else")
+    otherwise = w.labels.fresh_label("else")
     w.emit("bra", otherwise, guard=f"!{condition}")
     _branch(w, op, op.true_region.block)
     if op.false_region.blocks and len(list(op.false_region.block.ops)) > (not op.results):
-        done = w.labels.fresh("endif")
+        done = w.labels.fresh_label("endif")
         w.emit("bra.uni", done)
         w.label(otherwise)
         _branch(w, op, op.false_region.block)
@@ -135,7 +137,7 @@ def _branch(w: KernelText, op: scf.IfOp, block: Block) -> None:
         return
     moves: list[tuple[str, str, int]] = []
     for value, result in zip(last.operands, op.results, strict=True):
-        if w.names[value] != w.names[result] and in_flight(value):
+        if w.names[value] != w.names[result] and is_in_flight(value):
             raise FragirError(
                 "a branch gives a tile in flight in other registers than the branch before it, and "
                 "copying it then is undefined",
@@ -162,16 +164,16 @@ def while_(w: KernelText, op: scf.WhileOp) -> None:
     assert isinstance(condition, scf.ConditionOp)
     assert again is not None
     for start, variable in zip(op.arguments, before.args, strict=True):
-        over = w.take_over(start, op) if in_flight(variable) else None
+        over = w.take_over(start, op) if is_in_flight(variable) else None
         if over is not None:
             w.own(variable, over)
         else:
             w.define(variable)
     for variable in after.args:
-        if not in_flight(variable):
+        if not is_in_flight(variable):
             w.define(variable)
     _carry(w, op.arguments, before.args)
-    loop, done = w.labels.fresh("while"), w.labels.fresh("done")
+    loop, done = w.labels.fresh_label("while"), w.labels.fresh_label("done")
     w.label(loop)
     w.block(before)
     for value, variable in zip(condition.args, after.args, strict=True):
@@ -202,7 +204,7 @@ def _carry(w: KernelText, values: Sequence[SSAValue], variables: Sequence[SSAVal
     """Copies values to the registers of variables, all at once."""
     moves: list[tuple[str, str, int]] = []
     for value, variable in zip(values, variables, strict=True):
-        if in_flight(value) and w.names[value] != w.names[variable]:
+        if is_in_flight(value) and w.names[value] != w.names[variable]:
             raise FragirError(
                 "a wgmma's accumulator is carried round the loop in other registers while it is "
                 "under way",

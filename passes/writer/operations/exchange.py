@@ -23,7 +23,7 @@ def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
         if not wide:
             w.emit("shfl.sync.bfly.b32", result, name, mask, "31", "-1")
             continue
-        halves = [w.registers.fresh(32), w.registers.fresh(32)]
+        halves = [w.registers.fresh_register(32), w.registers.fresh_register(32)]
         w.emit("mov.b64", vector(halves), name)
         for half in halves:
             w.emit("shfl.sync.bfly.b32", half, half, mask, "31", "-1")
@@ -41,7 +41,7 @@ def nibbles(w: KernelText, op: ptx.NibblesOp) -> None:
             if place == 0:
                 w.emit("bfe.u32", target, register, shift, "4")
                 continue
-            nibble = w.registers.fresh(32)
+            nibble = w.registers.fresh_register(32)
             w.emit("shr.u32", nibble, register, shift)
             w.emit("bfi.b32", target, nibble, target, str(4 * place), "4")
 

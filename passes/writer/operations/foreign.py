@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fragir.dialects import ptx
-from fragir.dialects.ptx.statement import filled, spelled
+from fragir.dialects.ptx.statement import filled_operands, opcode_and_operands
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText
 
@@ -38,7 +38,7 @@ def conditional_branch(w: KernelText, op: cf.ConditionalBranchOp) -> None:
 
 
 def instruction(w: KernelText, op: ptx.InstructionOp) -> None:
-    opcode, operands = spelled(op.statement.data)
+    opcode, operands = opcode_and_operands(op.statement.data)
     inputs = [w.in_registers(value) for value in op.inputs]
     guard = None
     if op.predicate is not None:
@@ -52,7 +52,7 @@ def instruction(w: KernelText, op: ptx.InstructionOp) -> None:
         for result in op.outputs:
             w.define(result)
     results = [w.names[result] for result in op.outputs]
-    w.emit(opcode, *filled(operands, [*results, *inputs]), guard=guard)
+    w.emit(opcode, *filled_operands(operands, [*results, *inputs]), guard=guard)
 
 
 def _begin(w: KernelText, op: ptx.InstructionOp, used: set[str], *, collective: bool) -> None:

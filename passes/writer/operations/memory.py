@@ -5,7 +5,7 @@ from __future__ import annotations
 from fragir.dialects import ptx
 from fragir.passes.remarks import allocate
 from fragir.passes.writer.elementwise import write_with_mask
-from fragir.passes.writer.literals import access, braced, move_opcode
+from fragir.passes.writer.literals import access, brace, move_opcode
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address, vector
 
@@ -46,7 +46,7 @@ def load(w: KernelText, op: ptx.LoadOp) -> None:
         predicate, otherwise = guarded
         w.move(names, w.names[otherwise], value.type)
         guard = w.register(predicate)
-    w.emit(access("ld", pointer.type, value.type), braced(names), where, guard=guard)
+    w.emit(access("ld", pointer.type, value.type), brace(names), where, guard=guard)
 
 
 def store(w: KernelText, op: ptx.StoreOp) -> None:
@@ -54,7 +54,7 @@ def store(w: KernelText, op: ptx.StoreOp) -> None:
     where = address(w.one(pointer), op.offset.value.data)
     names = w.in_registers(value)
     guard = w.register(predicates[0]) if predicates else None
-    w.emit(access("st", pointer.type, value.type), where, braced(names), guard=guard)
+    w.emit(access("st", pointer.type, value.type), where, brace(names), guard=guard)
 
 
 def ldmatrix(w: KernelText, op: ptx.LdmatrixOp) -> None:
@@ -79,7 +79,7 @@ def cp_async(w: KernelText, op: ptx.CpAsyncOp) -> None:
         str(size),
     ]
     if op.predicate is not None:
-        spare = w.registers.fresh(32, "bytes")
+        spare = w.registers.fresh_register(32, "bytes")
         w.emit("selp.b32", spare, str(size), "0", w.register(op.predicate))
         operands.append(spare)
     # .cg, which passes by L1, exists for 16 bytes only
@@ -98,7 +98,7 @@ def atomic(w: KernelText, op: ptx.AtomicOp) -> None:
     pointer, words = op.pointer.type, op.instruction.data
     assert isinstance(pointer, ptx.PointerType)
     where = address(w.one(op.pointer), op.offset.value.data)
-    operands = [braced(w.in_registers(op.value))]
+    operands = [brace(w.in_registers(op.value))]
     if op.expected is not None:
         operands.insert(0, w.register(op.expected))
     guard = None if op.predicate is None else w.register(op.predicate)
@@ -109,7 +109,7 @@ def atomic(w: KernelText, op: ptx.AtomicOp) -> None:
             for name in names:
                 w.emit(move_opcode(ptx.register_bits(op.old.type)), name, "0")
         operands.insert(0, where)
-        where = braced(names)
+        where = brace(names)
     elif returns:
         operands.insert(0, where)
         where = "_"

@@ -103,10 +103,10 @@ def wgmma_wait(w: KernelText, op: ptx.WgmmaWaitOp) -> None:
 
 def descriptor(w: KernelText, op: ptx.DescriptorOp) -> None:
     (result,) = w.define(op.result)
-    part = w.registers.fresh(32, "start")
+    part = w.registers.fresh_register(32, "start")
     # bits 4..17 of the address (PTX ISA 9.2, section 9.7.15.5.1.2)
     w.emit("bfe.u32", part, w.one(op.address), "4", "14")
-    wide = w.registers.fresh(64, "start64")
+    wide = w.registers.fresh_register(64, "start64")
     w.emit("cvt.u64.u32", wide, part)
     fields = op.fields.value.data & (1 << 64) - 1
     w.emit("or.b64", result, wide, f"0x{fields:X}")

@@ -21,9 +21,9 @@ def print_(w: KernelText, op: ptx.PrintfOp) -> None:
     w.declare(_VPRINTF)
     silent = None
     if op.predicate is not None:
-        silent = w.labels.fresh("silent")
+        silent = w.labels.fresh_label("silent")
         w.emit("bra", silent, guard=f"!{w.register(op.predicate)}")
-    form, values, at = _text(w, op.format.data), w.registers.fresh(64), 0
+    form, values, at = _text(w, op.format.data), w.registers.fresh_register(64), 0
     for value in op.values:
         bits = max(32, ptx.bits(value.type))
         at = -(-at // (bits // 8)) * (bits // 8)
@@ -50,7 +50,7 @@ def assert_fail(w: KernelText, op: ptx.AssertFailOp) -> None:
 
 def _text(w: KernelText, text: str) -> str:
     """A register with the generic address of a text."""
-    register = w.registers.fresh(64)
+    register = w.registers.fresh_register(64)
     w.emit("mov.u64", register, w.constant_text(text))
     w.emit("cvta.global.u64", register, register)
     return register

@@ -10,7 +10,7 @@ from fragir.passes.writer.literals import (
     constant_names,
     default_hint,
     literal_bits,
-    replicated,
+    replicate,
     zero_literal,
 )
 from fragir.passes.writer.text import KernelText
@@ -78,11 +78,11 @@ def splat(w: KernelText, op: ptx.SplatOp) -> None:
     name, bits = w.one(op.scalar), ptx.bits(op.scalar.type)
     if 1 < bits < 32:
         if not name.startswith("%"):
-            name = replicated(int(literal_bits(name), 0), bits)
+            name = replicate(int(literal_bits(name), 0), bits)
         elif bits < 8:
             raise FragirError(f"{op.scalar.type} is repeated as a constant only")
         else:
-            packed = w.registers.fresh(32, default_hint(op.result.type))
+            packed = w.registers.fresh_register(32, default_hint(op.result.type))
             _replicate(w, packed, name, bits)
             name = packed
     w.alias(op.result, [name] * ptx.registers(op.result.type))
@@ -112,7 +112,7 @@ def _pack(w: KernelText, target: str, scalars: list[str]) -> None:
     if len(scalars) == 2:
         w.emit("mov.b32", target, vector(scalars))
         return
-    low, high = w.registers.fresh(32), w.registers.fresh(32)
+    low, high = w.registers.fresh_register(32), w.registers.fresh_register(32)
     w.emit("prmt.b32", low, scalars[0], scalars[1], "0x0040")
     w.emit("prmt.b32", high, scalars[2], scalars[3], "0x0040")
     w.emit("prmt.b32", target, low, high, "0x5410")

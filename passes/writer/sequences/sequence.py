@@ -38,15 +38,15 @@ class Sequence:
         for step in steps(self.text):
             if step.label:
                 if step.label not in names:
-                    names[step.label] = writer.labels.fresh(step.label)
+                    names[step.label] = writer.labels.fresh_label(step.label)
                 writer.label(names[step.label])
                 continue
             for name in step.local:
                 if name not in names:
                     hint = {"f32": "f", "f64": "fd"}.get(step.kind)
-                    names[name] = writer.registers.fresh(step.width, hint)
+                    names[name] = writer.registers.fresh_register(step.width, hint)
             if step.opcode == "bra" and step.operands[0] not in names:
-                names[step.operands[0]] = writer.labels.fresh(step.operands[0])
+                names[step.operands[0]] = writer.labels.fresh_label(step.operands[0])
             guard = step.guard
             if guard:
                 guard = f"!{names[guard[1:]]}" if guard[0] == "!" else names[guard]

@@ -69,7 +69,7 @@ def test_two_handles_on_one_library() -> None:
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the library had not been built."""
     missing = library.CompiledLibrary(reason="it was not built")
-    monkeypatch.setattr(library, "loaded", lambda: missing)
+    monkeypatch.setattr(library, "compiled_library", lambda: missing)
 
 
 def test_numpy_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:

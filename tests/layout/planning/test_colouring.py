@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
 from fragir.layout.planning.colouring import Points, table_plan
-from fragir.layout.planning.colours import WordEdge, coloured
+from fragir.layout.planning.colours import WordEdge, colour_edges
 from fragir.layout.planning.costs import COSTS
-from fragir.layout.planning.program import LaneTable, repeated
+from fragir.layout.planning.program import LaneTable, repeat_program
 from fragir.layout.planning.warp import price
 from fragir.sweeps import Task
 
@@ -120,7 +120,7 @@ def test_numbers_of_lanes_are_linear_where_they_can_be() -> None:
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=60))
 def test_edges_take_as_many_colours_as_the_busiest_end(ends: Sequence[tuple[int, int]]) -> None:
     edges = [WordEdge(s, r, (number,), (0,), frozenset({0})) for number, (s, r) in enumerate(ends)]
-    colours = coloured(edges, 1)
+    colours = colour_edges(edges, 1)
     busiest = max((sum(e[i] == end for e in ends) for i in (0, 1) for end in range(8)), default=0)
     assert len(set(colours)) == busiest
     for side in (0, 1):
@@ -158,7 +158,7 @@ def test_tables_are_priced_one_by_one() -> None:
     even = table_plan(held, [[[lane * 4 % 32 + lane // 8] for lane in range(32)]], 32)
     assert odd is not None
     assert even is not None
-    both = repeated(odd.program, [(0,), (1,)], [(0,), (1,)])
+    both = repeat_program(odd.program, [(0,), (1,)], [(0,), (1,)])
     shuffle = COSTS.shuffle + COSTS.issue
     assert price(even.program) == price(odd.program) == shuffle + COSTS.formula
     assert price(both) == 2 * shuffle + COSTS.formula

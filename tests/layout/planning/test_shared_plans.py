@@ -14,7 +14,7 @@ from fragir.layout import LayoutError
 from fragir.layout.f2 import image, rank
 from fragir.layout.planning.access import common_complement
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.program import Linear, gathered
+from fragir.layout.planning.program import Linear, gather_words
 from fragir.layout.planning.registers import RegisterColumns, pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.sweeps import Task
@@ -157,7 +157,7 @@ def test_lanes_that_hold_the_same_store_once() -> None:
 
 
 def test_bytes_are_transposed_by_eight_permutes() -> None:
-    program = gathered(4, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]], 1)
+    program = gather_words(4, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]], 1)
     assert program.counts == {"prmt": 8}
 
 

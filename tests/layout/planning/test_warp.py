@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.program import WordProgram, chained, renaming, repeated
+from fragir.layout.planning.program import WordProgram, chain_programs, renaming, repeat_program
 from fragir.layout.planning.registers import RegisterColumns, pair_of
-from fragir.layout.planning.warp import WarpPlan, direct, price, turned, warp_plan
+from fragir.layout.planning.warp import WarpPlan, direct, price, turned_columns, warp_plan
 from fragir.sweeps import Task
 
 ACC_8 = "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 8:(0,8)]"
@@ -87,7 +87,7 @@ def test_words_that_would_be_partly_filled_go_by_several_hops(
 
 def test_pairs_of_bytes_are_transposed_like_halves() -> None:
     source = RegisterColumns((1, 2, 4), (8, 16, 32, 64, 128))
-    plan = warp_plan(source, turned(source, 1), 8)
+    plan = warp_plan(source, turned_columns(source, 1), 8)
     assert plan is not None
     assert plan.counts == {"movmatrix": 2}
     assert not warp_plans.lost(source, plan.target, 8, plan)
@@ -182,7 +182,7 @@ def test_what_is_moved(target: RegisterColumns, kind: str) -> None:
 def test_a_program_for_several_groups_of_words_has_the_same_numbers() -> None:
     plan = planned(ACC_16, B_16, 16)
     sources, targets = ((0, 2, 4, 6), (1, 3, 5, 7)), ((4, 5, 6, 7), (0, 1, 2, 3))
-    twice = repeated(plan.program, sources, targets)
+    twice = repeat_program(plan.program, sources, targets)
     assert twice.counts == {name: 2 * count for name, count in plan.counts.items()}
     assert _numbers(twice) == _numbers(plan.program)
     side = pair_of(Layout.parse(ACC_16), Layout.parse(B_16), 16)
@@ -206,7 +206,7 @@ def _numbers(program: WordProgram) -> set[object]:
 
 def test_a_chain_of_programs_makes_only_what_is_needed() -> None:
     plan = planned(ROW_A_LANE, VECTOR, 32)
-    first = chained(plan.program, renaming(4, (2, 2)))
+    first = chain_programs(plan.program, renaming(4, (2, 2)))
     assert first.counts == {"shfl": 1}
     assert first.outputs == (1, 1)
-    assert chained(renaming(2, (1,)), first).steps == (replace(first.steps[0], a=1),)
+    assert chain_programs(renaming(2, (1,)), first).steps == (replace(first.steps[0], a=1),)

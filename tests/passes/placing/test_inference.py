@@ -421,7 +421,7 @@ def test_no_choice_costs_less_by_exact_prices(text: str, target: str) -> None:
         tables, domains = chosen.tables, chosen.component.domains
         for edge in tables.sites.edges:
             for have, want in product(domains[edge.source], domains[edge.target]):
-                tables.impossible(edge.value, have, want)  # plans it
+                tables.is_impossible(edge.value, have, want)  # plans it
         exact = replace(tables, problem=Problem(), variables={})
         sizes = exact.problem.sizes
         assert prod(sizes) < 1 << 16

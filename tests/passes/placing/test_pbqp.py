@@ -40,7 +40,7 @@ def test_the_solution_is_the_least_of_all(problem: Problem) -> None:
     solution = problem.solve()
     assert solution.exact
     assert solution.total == least(problem) == problem.cost(solution.choice)
-    assert solution.possible == (least(problem) < FORBIDDEN)
+    assert solution.is_possible == (least(problem) < FORBIDDEN)
 
 
 def test_tables_are_given_in_any_order_of_their_variables() -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.causes import Causes
-from fragir.emulator.checks.definedness.registers import Undefined, full, logic
+from fragir.emulator.checks.definedness.registers import Undefined, logic, ones_where
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.located import address_of, located
+from fragir.emulator.checks.located import address_of, located_access
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
-from fragir.emulator.instructions.atomics import act, legal, operand_rows
+from fragir.emulator.instructions.atomics import act, operand_rows, require_atomic
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena, DeviceMemory
@@ -73,7 +73,7 @@ def _anything(old: Array, undefined: Array, operands: list[Array], unknown: list
     bad = undefined != 0
     for bits in unknown:
         bad = bad | (bits != 0)
-    return full(bad, old.dtype)
+    return ones_where(bad, old.dtype)
 
 
 def _compare_and_swap(
@@ -128,7 +128,7 @@ class Shadowed:
     """One atomic on shared memory: what it does to the undefined bits, before it happens."""
 
     def __init__(self, d: Decoder, ins: tree.Instruction, plane: Plane, outs: list[Any]) -> None:
-        word, kind, _, self.function = legal(d, ins)
+        word, kind, _, self.function = require_atomic(d, ins)
         self.rule = rule(word, kind)
         self.parts, self.width = (2, 8) if kind == "b128" else (1, width_of(kind) // 8)
         beside = PlaneDecoder(d, plane)
@@ -210,7 +210,7 @@ class AccessedBits:
             return []
         if d.place(ins, 1, d.space(ins)).space == "global":
             return self.undefined.clear(each.written)
-        repeat, found = self.undefined.repeat(d, ins), located(d, ins)
+        repeat, found = self.undefined.repeat(d, ins), located_access(d, ins)
         undefined, look = self.undefined, self.undefined.settle(each.written)
         written = undefined.bits(each.written)
         if found is None:
@@ -272,7 +272,7 @@ class AccessedBits:
             return self.uses.checks(ins, data, what, place)
         repeat = self.undefined.repeat(d, ins)
         if place.space != "generic":
-            return [self._defined(d, ins, data, repeat)]
+            return [self._defined_store(d, ins, data, repeat)]
         checks = self.uses.checks(ins, data, what, place)
         memory, causes = self.machine.memory, self.undefined.causes
 
@@ -297,11 +297,13 @@ class AccessedBits:
                 return
             repeat(sel, mask)
 
-        return [self._defined(d, ins, data, run)]
+        return [self._defined_store(d, ins, data, run)]
 
-    def _defined(self, d: Decoder, ins: tree.Instruction, data: list[Register], step: Step) -> Step:
+    def _defined_store(
+        self, d: Decoder, ins: tree.Instruction, data: list[Register], step: Step
+    ) -> Step:
         """The step of a store; where all that it stores is defined, something simpler."""
-        found, undefined, bits = located(d, ins), self.undefined, self.undefined.bits(data)
+        found, undefined, bits = located_access(d, ins), self.undefined, self.undefined.bits(data)
         if found is None or found.rows:
             return step
 
@@ -313,7 +315,7 @@ class AccessedBits:
             for arena, at, _ in access.parts():
                 beside = self._beside(arena)
                 if beside is not None:
-                    view, shift = seen(beside, access.size)
+                    view, shift = cells_of(beside, access.size)
                     view[at >> shift] = 0
 
         return run
@@ -329,7 +331,7 @@ class AccessedBits:
         outs = self.undefined.rows(each.written)
         shadowed = Shadowed(d, ins, self.plane, outs)
         causes = self.undefined.causes
-        found, undefined = located(d, ins), self.undefined
+        found, undefined = located_access(d, ins), self.undefined
         involved = undefined.bits([*data, *each.written])
         look = undefined.settle(each.written)
         memory, beside = self.machine.memory, self.plane.memory.shared
@@ -365,14 +367,14 @@ class AccessedBits:
         return lanes if lanes.any() else None
 
 
-def seen(arena: Arena, size: int) -> tuple[Any, int]:
+def cells_of(arena: Arena, size: int) -> tuple[Any, int]:
     """An arena as cells of accesses of `size` bytes, and how far positions are shifted."""
     return arena.view(min(size, 8), max(size >> 3, 1)), size.bit_length() - 1
 
 
 def cells(arena: Arena, size: int, at: I64) -> Array:
     """What accesses of `size` bytes at positions find."""
-    view, shift = seen(arena, size)
+    view, shift = cells_of(arena, size)
     return view[at >> shift]
 
 
@@ -394,16 +396,16 @@ class Copies:
 
         return run
 
-    def copied(self, copy: Copy) -> None:
+    def note_copied(self, copy: Copy) -> None:
         copy.move(self.memory)
         if self.causes.known:
             copy.move(self.causes.plane.memory)
 
-    def issued(self, transfer: Transfer) -> None:
+    def note_issued(self, transfer: Transfer) -> None:
         if transfer.reads is not None and self._current is not None:
             self._issuers[id(transfer)] = self._current
 
-    def transferred(self, transfer: Transfer) -> None:
+    def note_transferred(self, transfer: Transfer) -> None:
         memory = self.memory
         issuer = self._issuers.pop(id(transfer), None)
         if transfer.into is not None and not transfer.atomic:

@@ -10,10 +10,10 @@ import numpy as np
 from fragir.emulator.checks.definedness.causes import DEFINED, numbers, ranks
 from fragir.emulator.checks.definedness.registers import (
     Undefined,
-    full,
     lanes_of,
     logic,
-    spread,
+    ones_where,
+    spread_to_parts,
 )
 from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
@@ -80,11 +80,11 @@ class Computing:
         def run(sel: Select, mask: Mask) -> None:
             chosen: list[Any] = [row[sel] for row in rows]
             if together:
-                bad = spread(chosen, 1, np.bool_)
+                bad = spread_to_parts(chosen, 1, np.bool_)
                 bad = bad if mask is None else bad & mask
                 chosen = [np.repeat(bad.any(axis=1, keepdims=True), LANES, axis=1)]
             for target in targets:
-                store(target, sel, mask, spread(chosen, parts, target.dtype))
+                store(target, sel, mask, spread_to_parts(chosen, parts, target.dtype))
 
         return [run]
 
@@ -103,11 +103,11 @@ class Computing:
         targets = [self.plane.row(r) for r in outs]
 
         def run(sel: Select, mask: Mask) -> None:
-            bad: Bools = spread([row[sel] for row in controls], 1, np.bool_)
+            bad: Bools = spread_to_parts([row[sel] for row in controls], 1, np.bool_)
             repeat(sel, mask)
             if bad.any():
                 for target in targets:
-                    ones = full(bad, target.dtype)
+                    ones = ones_where(bad, target.dtype)
                     store(target, sel, bad if mask is None else bad & mask, ones)
 
         return [run]
@@ -138,7 +138,7 @@ class Computing:
             rows = self.undefined.rows(operand)
 
             def bad(sel: Select, rows: Any = rows) -> Any:
-                return spread([r[sel] for r in rows], 1, np.bool_) if rows else np.False_
+                return spread_to_parts([r[sel] for r in rows], 1, np.bool_) if rows else np.False_
 
             sides.append(bad)
         dtype = target.dtype.type
@@ -152,7 +152,7 @@ class Computing:
         return run
 
 
-def chosen(
+def chosen_steps(
     undefined: Undefined, conditions: Iterable[Register], written: Iterable[Register]
 ) -> list[Step]:
     """What is written, where a tensor core's results leave a condition undefined.
@@ -175,7 +175,7 @@ def chosen(
             bad &= found != DEFINED
             for register in out:
                 row, cause = undefined.row(register), causes.row(register)
-                store(row, sel, bad, full(bad, row.dtype))
+                store(row, sel, bad, ones_where(bad, row.dtype))
                 store(cause, sel, bad, numbers(found, cause.dtype))
 
     return [causes.when_known(run)]

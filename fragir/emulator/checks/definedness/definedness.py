@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits, Copies
-from fragir.emulator.checks.definedness.computing import Computing, chosen
+from fragir.emulator.checks.definedness.computing import Computing, chosen_steps
 from fragir.emulator.checks.definedness.matrices import Matrices
 from fragir.emulator.checks.definedness.registers import Choices, Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.hooks import Hooks, preceded
-from fragir.emulator.checks.located import located
+from fragir.emulator.checks.hooks import Hooks, with_steps_ahead
+from fragir.emulator.checks.located import located_access
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
@@ -71,13 +71,13 @@ class Definedness(Hooks):
         self.matrices.wgmma(item)
 
     def on_copy_complete(self, copy: Copy) -> None:
-        self.copies.copied(copy)
+        self.copies.note_copied(copy)
 
     def on_transfer_issue(self, transfer: Transfer) -> None:
-        self.copies.issued(transfer)
+        self.copies.note_issued(transfer)
 
     def on_transfer_complete(self, transfer: Transfer) -> None:
-        self.copies.transferred(transfer)
+        self.copies.note_transferred(transfer)
 
     # -- decoding --------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class Definedness(Hooks):
         if bits == "matrix":
             before = self.matrices.mma(d, group)
         else:
-            before = self._chosen(group[0], self._shadow(d, group[0]))
+            before = self._chosen_steps(group[0], self._shadow(d, group[0]))
         if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
         return self.undefined.before(before, step)
@@ -100,7 +100,7 @@ class Definedness(Hooks):
         after = self._choice(guard, each.written) if choice else []
         return sequence([step, *after]) if after else step
 
-    def _chosen(self, instruction: tree.Instruction, before: list[Step]) -> list[Step]:
+    def _chosen_steps(self, instruction: tree.Instruction, before: list[Step]) -> list[Step]:
         """What happens to undefined bits, also where branches do not say whether it does."""
         each = self.flow.of(instruction)
         conditions = [c for c in self.choices.conditions(instruction) if c != each.guard]
@@ -111,7 +111,7 @@ class Definedness(Hooks):
         return self.undefined.if_doubtful([*before, *after], read, each.written)
 
     def _choice(self, conditions: list[Register], written: Sequence[Register]) -> list[Step]:
-        steps = chosen(self.undefined, conditions, written)
+        steps = chosen_steps(self.undefined, conditions, written)
         return self.undefined.if_doubtful(steps, conditions, written)
 
     def wrap_terminator(
@@ -132,7 +132,7 @@ class Definedness(Hooks):
             what = "the index of a branch" if row.ends == "branch" else "an operand"
             before += self.uses.checks(instruction, each.read, what)
             before += self.undefined.clear(each.written)
-        return preceded(before, terminator)
+        return with_steps_ahead(before, terminator)
 
     def compiled(self, d: Decoder, instruction: tree.Instruction) -> bool:
         """What does nothing where no register involved is in doubt, and no byte that is loaded."""
@@ -140,7 +140,7 @@ class Definedness(Hooks):
         if row.bits == "shuffle":
             return names_all(d, instruction)
         if row.bits in ("load", "store"):
-            return located(d, instruction) is not None
+            return located_access(d, instruction) is not None
         return row.ends != "call" and row.bits not in _ELSEWHERE
 
     def involved(self, instruction: tree.Instruction) -> int:

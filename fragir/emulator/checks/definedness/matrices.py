@@ -44,7 +44,7 @@ Root = Callable[[Array], U8]
 _LAST = np.uint8(DEFINED)
 
 
-def ranked(undefined: Array, older: U8 | None, root: Root) -> U8 | None:
+def element_ranks(undefined: Array, older: U8 | None, root: Root) -> U8 | None:
     """The ranks of elements; None where all are defined. `older`: what they are made of."""
     if not undefined.any():
         return None
@@ -64,7 +64,7 @@ def of_registers(
     if causes is not None:
         words = ranks(causes).transpose(0, 2, 1).reshape(-1, bits.shape[1])
         older = words[fragment.word].reshape(*fragment.extents, -1)
-    return ranked(fragment.load(bits) != 0, older, root)
+    return element_ranks(fragment.load(bits) != 0, older, root)
 
 
 def of_metadata(
@@ -74,7 +74,7 @@ def of_metadata(
     lane, nibble = metadata.place(selector)
     undefined = bits[0][:, lane] >> (4 * nibble).astype(np.uint32) & np.uint32(0xF) != 0
     older = None if causes is None else ranks(causes[0])[:, lane].transpose(2, 1, 0)
-    found = ranked(undefined.transpose(2, 1, 0), older, root)
+    found = element_ranks(undefined.transpose(2, 1, 0), older, root)
     return None if found is None else found.min(axis=0)
 
 
@@ -94,7 +94,7 @@ def of_scales(
     read = np.uint32((1 << 8 * op.plan.scale_blocks) - 1)
     undefined = (bits[0][:, lanes] >> np.uint32(8 * byte) & read != 0).T
     older = None if causes is None else ranks(causes[0])[:, lanes].T
-    return ranked(undefined, older, root)
+    return element_ranks(undefined, older, root)
 
 
 def as_registers(fragment: Fragment, found: U8) -> tuple[RegisterWords, RegisterWords]:
@@ -255,16 +255,18 @@ class Matrices:
             a = (
                 a
                 if form.a is None
-                else self._held(item, "a", form.a, partial(of_registers, plan.a))
+                else self._register_ranks(item, "a", form.a, partial(of_registers, plan.a))
             )
-            c = self._held(item, "c", form.d, partial(of_registers, plan.d))
+            c = self._register_ranks(item, "c", form.d, partial(of_registers, plan.d))
         if plan.metadata is not None and item.meta is not None:
             selector = form.options["selector"]
             kept = plan.metadata.columns(item.meta.reshape(len(item.warps), -1), selector)
             held = roles.operands[_METADATA["wgmma"]]
             if doubtful and held:
                 at = np.array([r.index for r in held], np.intp)
-                rows = self._held(item, "e", at, partial(of_metadata, plan.metadata, selector))
+                rows = self._register_ranks(
+                    item, "e", at, partial(of_metadata, plan.metadata, selector)
+                )
         found = product(plan.d.extents, a, b, c, rows=rows, kept=kept)
         at = form.d[:, None], expand(item.warps)
         if found is None:
@@ -275,7 +277,9 @@ class Matrices:
                 plane.machine.files[32][at] = words.reshape(len(form.d), -1, LANES)
         self.undefined.settle(roles.written)()
 
-    def _held(self, item: Issue, letter: str, rows: Any, of: Callable[..., U8 | None]) -> U8 | None:
+    def _register_ranks(
+        self, item: Issue, letter: str, rows: Any, of: Callable[..., U8 | None]
+    ) -> U8 | None:
         """Of an operand in registers."""
         form, groups, every = item.form, len(item.warps), expand(item.warps)
 
@@ -303,11 +307,11 @@ class Matrices:
         if not memory.shared.bytes.reshape(-1, 16)[(at + home[:, None]) >> 4].any():
             return None, None
         return (
-            None if item.a is None else self._shared(item, home, item.a, "a"),
-            self._shared(item, home, item.b, "b"),
+            None if item.a is None else self._shared_ranks(item, home, item.a, "a"),
+            self._shared_ranks(item, home, item.b, "b"),
         )
 
-    def _shared(self, item: Issue, home: Array, words: Array, letter: str) -> U8 | None:
+    def _shared_ranks(self, item: Issue, home: Array, words: Array, letter: str) -> U8 | None:
         ins, op, bits = item.form.instruction, item.form.op, item.form.op.plan.bits
         turned = bool(item.form.options.get(f"transpose_{letter}", False))
         at = op.addresses(words, left=letter == "a", transposed=turned)
@@ -326,7 +330,7 @@ class Matrices:
             bad = self.plane.memory.shared.bytes.reshape(-1, 16)[chunks].any(axis=-1)
             group, *chunk = (int(x) for x in np.argwhere(bad)[0])
             address = int(at[(group, *chunk)])
-            said = descriptor.said(int(words[group]))
+            said = descriptor.descriptor_text(int(words[group]))
             name, what = (
                 f"shared memory at {address}",
                 f"an operand of wgmma ({letter.upper()}'s {said})",
@@ -337,7 +341,7 @@ class Matrices:
         def root(fresh: Any) -> U8:
             return np.full(len(item.warps), self.causes.rank(ins, letter, find), np.uint8)
 
-        return ranked(elements(self.plane, bits) != 0, older, root)
+        return element_ranks(elements(self.plane, bits) != 0, older, root)
 
     # -- both --------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FAR = 256
 
 
-def arithmetic(program: Program, ins: tree.Instruction, each: Roles) -> bool:
+def is_arithmetic(program: Program, ins: tree.Instruction, each: Roles) -> bool:
     """Whether an instruction only computes registers from those of its lane."""
     row = program.opcode(ins)
     bits = facts(row).bits
@@ -67,7 +67,7 @@ class Choices:
                 continue
             if program.opcode(placed.ins).name == "bra":
                 self._branch(at, each.guard)
-            elif arithmetic(program, placed.ins, each):
+            elif is_arithmetic(program, placed.ins, each):
                 self._conditions.setdefault(id(placed.ins), []).append(each.guard)
 
     @classmethod
@@ -94,7 +94,9 @@ class Choices:
                 if (to := self._to(now)) <= now:
                     return
                 end = max(end, to)
-            elif not arithmetic(self.program, ins, roles[now]) or condition in roles[now].written:
+            elif (
+                not is_arithmetic(self.program, ins, roles[now]) or condition in roles[now].written
+            ):
                 return
             else:
                 between.append(now)
@@ -144,7 +146,7 @@ def lanes_of(ins: Instruction, widths: Sequence[int]) -> int:
     return 2 if ins.opcode[-1] in _PAIRS and all(w == 32 for w in widths) else 1
 
 
-def spread(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
+def spread_to_parts(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
     """All ones in every part of the result for which any operand has an undefined bit there."""
     if parts == 2:
         total = rows[0]
@@ -156,10 +158,10 @@ def spread(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
     bad = rows[0] != 0
     for row in rows[1:]:
         bad = bad | (row != 0)
-    return full(bad, dtype)
+    return ones_where(bad, dtype)
 
 
-def full(bad: Array, dtype: npt.DTypeLike) -> Array:
+def ones_where(bad: Array, dtype: npt.DTypeLike) -> Array:
     """All ones where `bad`, else zero."""
     dtype = np.dtype(dtype)
     return bad if dtype == np.bool_ else bad * dtype.type((1 << 8 * dtype.itemsize) - 1)
@@ -223,7 +225,7 @@ class Undefined:
         self.causes.start_wave()
         for register in self._unwritten:
             row = self.plane.row(register)
-            row[...] = full(np.ones((), np.bool_), row.dtype)
+            row[...] = ones_where(np.ones((), np.bool_), row.dtype)
         self.doubtful = self.bits(self._unwritten)
 
     def row(self, register: Register) -> Row:

@@ -77,7 +77,7 @@ class Shuffles:
                     moves &= ranks(causes.row(of)[sel]) >= len(causes.known)
                 repeat(sel, mask)
                 caused(sel, mask)
-                self._moved(d, ins, sel, out[sel] != 0, moves, there, name)
+                self._move_bits(d, ins, sel, out[sel] != 0, moves, there, name)
             else:
                 store(out, sel, mask, 0)
             source = np.broadcast_to(sources(sel)[0], there.shape)
@@ -94,7 +94,7 @@ class Shuffles:
 
         return run
 
-    def _moved(
+    def _move_bits(
         self,
         d: Decoder,
         ins: tree.Instruction,

@@ -21,7 +21,7 @@ import numpy as np
 from fragir.emulator.checks.fragments.patterns import Patterns
 from fragir.emulator.checks.fragments.provenance import ByteOrigins, numbers_of
 from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
-from fragir.emulator.checks.hooks import Hooks, preceded
+from fragir.emulator.checks.hooks import Hooks, with_steps_ahead
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
@@ -118,7 +118,7 @@ class WgmmaOperands:
             self.reports.judge(form.instruction, [operand], [found], item.warps, False)
         for name, descriptors in (("A", item.a), ("B", item.b)):
             if descriptors is not None and op.plan.bits >= 8:
-                self._shared(item, name, descriptors)
+                self._check_shared_operand(item, name, descriptors)
         if item.scale.any():
             words = [f[form.d[:, None, None], warps].reshape(-1, count, 4 * LANES) for f in files]
             found = self.patterns.of_registers("C", op.plan.d, words)
@@ -128,7 +128,7 @@ class WgmmaOperands:
         for file in files:
             file[form.d[:, None, None], warps] = 0
 
-    def _shared(self, item: Issue, name: str, descriptors: Array) -> None:
+    def _check_shared_operand(self, item: Issue, name: str, descriptors: Array) -> None:
         """An operand in shared memory."""
         form, ins, memory = item.form, item.form.instruction, self.machine.memory
         home = self.machine.block_of[item.warps].astype(np.int64) * memory.shared_stride
@@ -200,7 +200,7 @@ class Fragments(Hooks):
         if d.program.opcode(instruction).ends != "call":
             return terminator
         before = self.origins.arguments(d, instruction)
-        return preceded(before, terminator)
+        return with_steps_ahead(before, terminator)
 
     def _mma(self, d: Decoder, group: Sequence[tree.Instruction]) -> list[Step]:
         op = operation(d, group[0])

@@ -62,7 +62,7 @@ class BulkCopies:
         if transfer.signal >= 0:
             self.mbarriers.use(transfer.signal, who)
             if not transfer.generic:
-                self.mbarriers.signalled(transfer.signal, lane)
+                self.mbarriers.note_signal(transfer.signal, lane)
         if transfer.into is not None:
             column = clocks.agent(lane, "mbarrier", transfer.signal)
             places = shared.places(transfer.into, transfer.grain)
@@ -100,7 +100,7 @@ class BulkCopies:
         lanes, recs, where = lanes[bad], recs[bad], where[bad]
         raced = self.clocks.unordered(lanes, recs)
         unseen = ~raced
-        if self.races.told.ever:  # a race that is a letter, and no fence: that is worse
+        if self.races.told.is_any_told:  # a race that is a letter, and no fence: that is worse
             each = zip(lanes.tolist(), recs.tolist(), strict=True)
             hides = partial(self.races.told.hides, cluster=None, plane=self.clocks.proxy)
             unseen |= [hides(lane, rec) for lane, rec in each]
@@ -132,7 +132,7 @@ class BulkCopies:
         _, time = self._started.pop(id(transfer), (None, 0))
         if time and transfer.signal >= 0:
             column = self.clocks.agent(int(transfer.lanes[0]), "mbarrier", transfer.signal)
-            self.phases.copied(transfer.signal, column, time)
+            self.phases.note_copied(transfer.signal, column, time)
 
     def commit(self, lanes: I64) -> None:
         for lane in lanes:

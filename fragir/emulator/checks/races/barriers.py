@@ -52,7 +52,7 @@ class MbarrierObjects:
         clocks = self.clocks
         if position in self.live:
             rec = self.live[position]
-            harmless = self.unused(position, lane)
+            harmless = self.is_unused(position, lane)
             text = "this mbarrier is in use; mbarrier.inval it before another mbarrier.init"
             if harmless:
                 text = "this mbarrier is valid, though nobody has used it"
@@ -78,17 +78,17 @@ class MbarrierObjects:
         for at in range(position >> places.shift, (position + 7 >> places.shift) + 1):
             places.written[at] = rec
 
-    def unused(self, position: int, lane: int) -> bool:
+    def is_unused(self, position: int, lane: int) -> bool:
         """Whether a lane knows of an mbarrier's initialisation and nobody has used it since."""
         rec = self.live.get(position)
         if rec is None or position in self.used:
             return False
         return not self.clocks.unordered(np.array([lane]), np.array([rec])).any()
 
-    def overwritten(self, site: int, lane: int, at: int) -> bool:
+    def is_harmless_write(self, site: int, lane: int, at: int) -> bool:
         """An ordinary write to a live mbarrier; whether it does no harm, as long as it is so."""
         position = at & ~7
-        if not self.unused(position, lane):
+        if not self.is_unused(position, lane):
             return False
         del self.live[position]
         self.lost[position] = site
@@ -113,7 +113,7 @@ class MbarrierObjects:
 
     # -- the asynchronous proxy must see the initialisation ------------------------------------
 
-    def initialisations_fenced(self, lanes: I64) -> None:
+    def note_fenced_initialisations(self, lanes: I64) -> None:
         """fence.mbarrier_init, or the cluster's barrier: what these lanes have initialised."""
         if self.unfenced:
             these = {int(lane) for lane in lanes}
@@ -121,14 +121,14 @@ class MbarrierObjects:
 
     def fence(self, lanes: I64) -> None:
         """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
-        self.initialisations_fenced(lanes)
+        self.note_fenced_initialisations(lanes)
         clocks = self.clocks
         for scope in clocks.levels:
             if scope <= CLUSTER:
-                clocks.known[clocks.fenced(scope), lanes, clocks.own[lanes]] = clocks.now
+                clocks.known[clocks.fenced_plane(scope), lanes, clocks.own[lanes]] = clocks.now
         clocks.now += 1
 
-    def signalled(self, position: int, lane: int) -> None:
+    def note_signal(self, position: int, lane: int) -> None:
         """A bulk copy is issued that will signal an mbarrier."""
         rec, _ = self.unfenced.pop(position, (0, 0))
         if not rec or not self.clocks.invisible(np.array([lane]), np.array([rec])).any():
@@ -150,13 +150,13 @@ class Arrivals:
     def __init__(self, context: Context) -> None:
         self.machine, self.clocks, self.sites = context.machine, context.clocks, context.sites
 
-    def relaxed(self) -> bool:
+    def is_relaxed(self) -> bool:
         """Whether the arrival that happens says that it orders nothing."""
         return "relaxed" in self.sites.words()
 
-    def published(self, lanes: I64) -> I32:
+    def published_records(self, lanes: I64) -> I32:
         """What lanes publish that arrive at an mbarrier or the cluster's barrier."""
-        if not self.relaxed():
+        if not self.is_relaxed():
             return self.clocks.publish(lanes)
         scope = CLUSTER if self.machine.cluster_size > 1 else BLOCK
         vector = self.clocks.handed_on(lanes, scope)
@@ -260,12 +260,12 @@ class Barriers:
             key = cluster, phase
             if kind == "arrive":
                 self._clusters.pop((cluster, phase - 2), None)
-                if self.arrivals.relaxed():
+                if self.arrivals.is_relaxed():
                     full = clocks.publish(part)
                     self._whole[key] = later(full, self._whole.get(key))
                 else:
-                    self.mbarriers.initialisations_fenced(part)
-                published = self.arrivals.published(part)
+                    self.mbarriers.note_fenced_initialisations(part)
+                published = self.arrivals.published_records(part)
                 self._clusters[key] = later(published, self._clusters.get(key))
                 if self.strong.meets:
                     heard = self._heard.setdefault((-1 - cluster, phase), [])
@@ -296,7 +296,7 @@ class MbarrierPhases:
         self._phases: dict[int, I32] = {}  # up to the last one complete
         self._landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
 
-    def copied(self, position: int, column: int, time: int) -> None:
+    def note_copied(self, position: int, column: int, time: int) -> None:
         """A bulk copy of that time has moved its bytes, and signalled an mbarrier."""
         before = self._landed.get(position, (column, 0))[1]
         self._landed[position] = column, max(before, time)
@@ -316,7 +316,7 @@ class MbarrierPhases:
         if kind in ("arrive", "expect"):
             self.exits.arrives(position, lanes)
         if kind == "arrive":
-            published = self.arrivals.published(lanes)
+            published = self.arrivals.published_records(lanes)
             self._arrived[position] = later(published, self._arrived.get(position))
         elif kind == "phase":
             vector = later(

@@ -141,7 +141,7 @@ class Clocks:
             return _WAITS[kind].format(offset if kind == "mbarrier" else number % LANES)
         return ""
 
-    def settled(self, records: I64) -> bool:
+    def are_settled(self, records: I64) -> bool:
         """Whether a barrier of their block has made all records known to everybody there."""
         return int(records.max()) >> TIME_SHIFT <= self.lowest
 
@@ -269,7 +269,7 @@ class Clocks:
             self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self._row(lanes))
             self.now += 1
 
-    def fenced(self, scope: int) -> int:
+    def fenced_plane(self, scope: int) -> int:
         """The plane of what a fence of at least that scope has dealt with; 0 if there is none."""
         first = self._first
         return next((first + i for i, s in enumerate(self.levels) if s >= scope), 0)
@@ -285,7 +285,7 @@ class Clocks:
     def handed_on(self, lanes: I64, scope: int) -> I32:
         """What relaxed accesses of these lanes publish to those `scope` away: what is fenced."""
         vector = self.known[:, lanes].max(axis=1)
-        plane = self.fenced(scope)
+        plane = self.fenced_plane(scope)
         vector[0] = vector[plane] if plane else 0
         return vector
 
@@ -324,7 +324,7 @@ def strength(row: Opcode, words: Sequence[str]) -> int:
     return scope_of(words) if row.strong or not STRONG_WORDS.isdisjoint(words) else 0
 
 
-def orders(row: Opcode, words: Sequence[str]) -> bool:
+def is_ordering(row: Opcode, words: Sequence[str]) -> bool:
     """Whether it is a fence of memory, or an access that releases or acquires."""
     if row.fence in ("memory", "initialisations"):
         return True
@@ -340,7 +340,7 @@ def levels(program: Program, *, blocks: int, cluster: int) -> tuple[int, ...]:
     widest = BLOCK if blocks == 1 else CLUSTER if blocks == cluster else DEVICE
     found: set[int] = set()
     for row, words in program.rows():
-        if orders(row, words):
+        if is_ordering(row, words):
             level = scope_of(words)
             found.add(min(level if cluster > 1 or level != CLUSTER else BLOCK, widest))
     return tuple(sorted(found))

@@ -47,7 +47,7 @@ class Findings:
         #: (space, site, other) -> letters of that pair; None where there is an error.
         self._letters: dict[tuple[str, int, int], list[Finding] | None] = {}
 
-    def said(self, space: str, kind: str, letter: str | None, site: int, other: int) -> bool:
+    def is_said(self, space: str, kind: str, letter: str | None, site: int, other: int) -> bool:
         """Whether that, or worse, is known: words for it need not be made again."""
         if letter is not None and self._letters.get((space, site, other), ()) is None:
             return True
@@ -104,7 +104,7 @@ class Findings:
         lane: int,
         address: int,
     ) -> None:
-        if self.said(space, kind, letter, site, other):
+        if self.is_said(space, kind, letter, site, other):
             return
         self._said.add((space, kind, letter, site, other))
         ins = self.program.code[site].ins
@@ -241,7 +241,7 @@ class AccessGroup:
         return values.reshape(-1, LANES)[self.sel].ravel()
 
     @property
-    def apart(self) -> bool:
+    def are_apart(self) -> bool:
         """Whether no two lanes access one place; not known of all that do not ascend."""
         if self._apart is None:
             at = self.at

@@ -55,7 +55,7 @@ class Overwrites:
         self._records: set[int] = set()  # of these
         self._suspicions: list[OverwriteSuspicion] = []
 
-    def started(self, transfer: Transfer, rec: int) -> None:
+    def note_started(self, transfer: Transfer, rec: int) -> None:
         """A copy with that record writes to global memory, later."""
         self._under_way[id(transfer)] = transfer, rec
         self._records.add(rec)
@@ -64,7 +64,7 @@ class Overwrites:
         self, at: I64, size: int, site: int, lane: int, rec: int, owner: int, mine: int
     ) -> None:
         """Nothing orders the write in `rec` of places of `size` bytes, and the copy that begins."""
-        if self.races.findings.said("global", "race", None, site, int(site_of(rec))):
+        if self.races.findings.is_said("global", "race", None, site, int(site_of(rec))):
             return
         cells = (at[:, None] + np.arange(size)).ravel()
         first = None if rec in self._records else self._bytes(cells)
@@ -114,7 +114,7 @@ class GlobalCopies:
         column = self.clocks.agent(lane, "mbarrier", transfer.signal)
         rec = record(ASYNC + now, column, self.sites.current)
         ledger.note_copy(region, rec, int(self.places.owner_of[lane]))
-        if ledger.written:
+        if ledger.is_written:
             self._loads(lane, ledger, *region.pieces())
             ledger.note_copied()
 
@@ -125,14 +125,14 @@ class GlobalCopies:
         rec = record(ASYNC + now, column, self.sites.current, reduces)
         for ledger, which in self.places.by_buffer(at):
             rows, _ = ledger.rows(at[which], size)
-            if ledger.written:
+            if ledger.is_written:
                 self._overwrites(lane, ledger, rows.ravel(), int(rec))
             if self.places.earlier is not None:
                 self._read_by_grids(lane, ledger, rows.ravel())
             mine = np.full(len(rows), rec, np.int64)
             owner = np.full(len(rows), self.places.owner_of[lane], np.int32)
             ledger.note_write(rows, mine, owner)
-        self.overwrites.started(transfer, int(rec))
+        self.overwrites.note_started(transfer, int(rec))
 
     def complete(self, transfer: Transfer) -> None:
         """A copy has moved its bytes."""
@@ -145,7 +145,7 @@ class GlobalCopies:
             return
         both = np.stack([ledger.owners[WRITE][rows].astype(np.int64), ledger.records[WRITE][rows]])
         (owners, recs), which = np.unique(both, axis=1, return_inverse=True)
-        unordered = self._unordered(lane, owners, recs)
+        unordered = self._is_unordered(lane, owners, recs)
         if mine & STRONG:  # added in any order
             unordered &= recs & STRONG == 0
         for index in np.flatnonzero(unordered):
@@ -164,11 +164,11 @@ class GlobalCopies:
         """Tells where a copy writes what earlier grids may still read."""
         rows = rows[ledger.owners[READ][rows] < 0]
         owners, recs = ledger.owners[READ][rows].astype(np.int64), ledger.records[READ][rows]
-        for index in np.flatnonzero(self._unordered(lane, owners, recs))[:1]:
+        for index in np.flatnonzero(self._is_unordered(lane, owners, recs))[:1]:
             position, rec = int(ledger.position(rows[index])), int(recs[index])
             self.races.clash(self.sites.current, lane, position, READ, rec, int(owners[index]))
 
-    def _unordered(self, lane: int, owners: I64, recs: I64) -> Bools:
+    def _is_unordered(self, lane: int, owners: I64, recs: I64) -> Bools:
         """Which accesses of the past a lane does not know."""
         here = owners == self.places.owner_of[lane]
         lanes = np.full(len(recs), lane, np.int64)
@@ -189,7 +189,7 @@ class GlobalCopies:
         lanes = np.full(len(recs), lane, np.int64)
         here = owners == self.places.owner_of[lane]
         clocks, clusters = self.clocks, self.places.clusters
-        unordered = self._unordered(lane, owners, recs)
+        unordered = self._is_unordered(lane, owners, recs)
         hidden = np.zeros(len(recs), np.bool_)
         hidden[here] = clocks.invisible(lanes[here], recs[here], clocks.proxy_global)
         if not here.all():

@@ -110,7 +110,7 @@ class LostUpdates:
         bad &= (read ^ mine[:, None]) & COLUMN_MASK < 32
         bad &= ledger.owners[READ][rows] == owner[:, None]
         bad &= read >> TIME_SHIFT < last >> TIME_SHIFT
-        return self._derived(site, bad, rows, read, last)
+        return self._derived_updates(site, bad, rows, read, last)
 
     def together(self, ledger: Ledger, site: int, rows: I64, mine: I64, owner: I32) -> Lost:
         """The same where lanes of one store have read the place; after the store is noted."""
@@ -122,9 +122,9 @@ class LostUpdates:
         bad &= ledger.owners[READ][rows] == owner[:, None]
         reader = read & COLUMN_MASK
         stores = (reader == last & COLUMN_MASK) | (reader == mine[:, None] & COLUMN_MASK)
-        return self._derived(site, bad & stores, rows, read, last)
+        return self._derived_updates(site, bad & stores, rows, read, last)
 
-    def _derived(self, site: int, bad: Bools, rows: I64, read: I64, last: I64) -> Lost:
+    def _derived_updates(self, site: int, bad: Bools, rows: I64, read: I64, last: I64) -> Lost:
         """Of those the ones that store what they have read."""
         for load in distinct_sites(read[bad]):
             if not self.derives(site, load):
@@ -206,7 +206,7 @@ class GlobalRaces:
     ) -> bool:
         """The common case; whether that was all."""
         quick = self._undisputed if self.compiled is None else self.compiled
-        if kind == "load" and ledger.written and self.through_cache(site):
+        if kind == "load" and ledger.is_written and self.through_cache(site):
             return False
         plain = kind == "store" and not scope and self.updates.loads
         owner_of = self.places.owner_of
@@ -225,10 +225,12 @@ class GlobalRaces:
             rows = ledger.places(part.at, size)
             mine = record(self.clocks.now, part.pick(self.clocks.own), site)
             owner = part.pick(owner_of)
-            self._lost(site, ledger, who, self.updates.together(ledger, site, rows, mine, owner))
+            self._report_lost(
+                site, ledger, who, self.updates.together(ledger, site, rows, mine, owner)
+            )
         return True
 
-    def _lost(self, site: int, ledger: Ledger, who: I64, lost: Lost) -> None:
+    def _report_lost(self, site: int, ledger: Ledger, who: I64, lost: Lost) -> None:
         index, rows, recs = lost
         if len(index):
             nobody = np.zeros(len(index), np.int32)
@@ -244,7 +246,7 @@ class GlobalRaces:
         owner: I32,
         scope: int,
     ) -> None:
-        if ledger.written:
+        if ledger.is_written:
             cached = self.through_cache(site)
             if cached:
                 self._read_only(site, ledger, rows, part.lanes)
@@ -255,7 +257,7 @@ class GlobalRaces:
             if clash is not None:
                 clash = clash.some(clash.owners < 0) if cached else clash
                 self._suspect(site, part.lanes, ledger, clash, "load")
-        ledger.note_read(rows, mine, owner, part.apart)
+        ledger.note_read(rows, mine, owner, part.are_apart)
 
     def _store(
         self,
@@ -276,16 +278,16 @@ class GlobalRaces:
                     self._suspect(site, who, ledger, clash, kind)
         plain = kind == "store" and not scope and self.updates.loads
         lost: list[Lost] = []
-        if plain and ledger.written:
+        if plain and ledger.is_written:
             lost.append(self.updates.before(ledger, site, rows, who, mine, owner))
-        warps, lanes_too = ledger.note_write(rows, mine, owner, part.apart)
+        warps, lanes_too = ledger.note_write(rows, mine, owner, part.are_apart)
         self.overlap |= warps
         if warps and 0 < scope < DEVICE:
             self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
         if plain and lanes_too:
             lost.append(self.updates.together(ledger, site, rows, mine, owner))
         for one in lost:
-            self._lost(site, ledger, who, one)
+            self._report_lost(site, ledger, who, one)
 
     def through_cache(self, site: int) -> bool:
         """Whether a load may see what was in memory before."""
@@ -345,7 +347,7 @@ class GlobalRaces:
         which = np.arange(len(lanes))
         if how == LOST:
             which = which[:1]
-        elif not self.told.ever:  # nobody was told of anything: see `clash`
+        elif not self.told.is_any_told:  # nobody was told of anything: see `clash`
             which = np.sort(np.unique(site_of(records), return_index=True)[1])
         for i in which:
             self.clash(site, int(lanes[i]), int(positions[i]), how, int(records[i]), int(owners[i]))
@@ -363,7 +365,7 @@ class GlobalRaces:
         if told is self.told.looked and how == WRITE and self.places.strengths[site]:
             return  # a strong read is no L1 cache's: so last blocks read by volatile loads
         letter = None if told is None or stale else told.sentence
-        if self.findings.said("global", "race", letter, site, other):
+        if self.findings.is_said("global", "race", letter, site, other):
             return
         earlier = self.places.earlier if owner < 0 else None
         if earlier is not None:
@@ -412,12 +414,12 @@ class GlobalRaces:
                 result[there] = found
         return result
 
-    def overwritten(self, site: int, lane: int, position: int) -> None:
+    def report_overwritten(self, site: int, lane: int, position: int) -> None:
         """Lanes of one store write different values to one place."""
         text = "another lane writes another value to the same bytes"
         self.findings.globally(site, site, lane, position, text)
 
-    def copied(self, copy: Copy) -> None:
+    def note_copied(self, copy: Copy) -> None:
         """What cp.async reads, where it reads all of its bytes."""
         at, lanes = copy.source.ravel(), copy.lanes.ravel()
         if copy.given is not None:

@@ -327,7 +327,7 @@ class Hearsay:
             told.start_wave()
 
     @property
-    def ever(self) -> bool:
+    def is_any_told(self) -> bool:
         """Whether anybody was told anything."""
         return self.shuffled.ever or self.looked.ever
 
@@ -337,7 +337,7 @@ class Hearsay:
 
     def knows(self, lane: int, rec: int, cluster: int | None) -> Told | None:
         """How a lane was told of an access, if it was."""
-        if not self.ever:
+        if not self.is_any_told:
             return None
         return next((told for told in self.each if told.knows(lane, rec, cluster)), None)
 

@@ -120,7 +120,7 @@ class Ledger:
         self.last[:] = None, None, None
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         """Whether anybody has written there."""
         return self.noted[WRITE]
 
@@ -233,7 +233,7 @@ class Ledger:
         rows = self.page_rows
         return self.start + (self.pages[row // rows] << PAGE_SHIFT) + (row % rows << self.shift)
 
-    def accessed(self, kind: int) -> tuple[I64, int]:
+    def accessed_places(self, kind: int) -> tuple[I64, int]:
         """(byte positions, bytes of each) of the places with an access of a kind."""
         return self.position(np.flatnonzero(self.owners[kind])), 1 << self.shift
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.located import windowed
+from fragir.emulator.checks.located import is_windowed
 from fragir.emulator.checks.races.asynchronous import BulkCopies, WgmmaReads
 from fragir.emulator.checks.races.barriers import (
     Arrivals,
@@ -133,7 +133,7 @@ class Stores:
                         rec = int(self.shared.places.written[position >> self.shared.places.shift])
                         self.shared.clash("write", site, lane, position, rec)
                     else:
-                        self.globally.overwritten(site, lane, position)
+                        self.globally.report_overwritten(site, lane, position)
 
         return run
 
@@ -223,7 +223,7 @@ class Races(Hooks):
         known = self._known.get(id(ins))
         if known is None:
             scope = strength(self.program.opcode(ins), ins.opcode)
-            known = self._known[id(ins)] = self.sites.of(ins), scope, windowed(ins)
+            known = self._known[id(ins)] = self.sites.of(ins), scope, is_windowed(ins)
         site, scope, constant = known
         strong = scope > 0
         memory = self.machine.memory
@@ -244,8 +244,8 @@ class Races(Hooks):
             self.strong.hand_on(access, scope)
 
     def on_copy_issue(self, copy: Copy) -> None:
-        self.shared.copy_issued(copy)
-        self.globally.copied(copy)
+        self.shared.note_copy(copy)
+        self.globally.note_copied(copy)
 
     def on_copy_complete(self, copy: Copy) -> None:
         self.shared.copy_complete(copy)

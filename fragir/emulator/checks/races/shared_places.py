@@ -54,7 +54,7 @@ class ReadLog:
             self._compact(lowest)
             self.limit = max(COMPACT, 2 * self.entries)
 
-    def _whole(self) -> tuple[I64, I64, U32]:
+    def _whole_log(self) -> tuple[I64, I64, U32]:
         if len(self._parts) != 1:
             places, records, masks = (np.concatenate(x) for x in zip(*self._parts, strict=True))
             self._parts = [(places, records, masks)]
@@ -64,13 +64,13 @@ class ReadLog:
         """(place, record, mask) of all reads in it, in order."""
         if not self._parts:
             return []
-        return sorted(zip(*(part.tolist() for part in self._whole()), strict=True))
+        return sorted(zip(*(part.tolist() for part in self._whole_log()), strict=True))
 
     def at(self, places: I64) -> Iterator[tuple[I64, U32]]:
         """Records of logged reads of places, and the masks of their lanes, read by read."""
         if not self.entries or not self.logged[places].any():
             return
-        found, records, masks = self._whole()
+        found, records, masks = self._whole_log()
         for place in np.unique(places[self.logged[places]]).tolist():
             for entry in np.flatnonzero(found == place).tolist():
                 here = places == place
@@ -78,7 +78,7 @@ class ReadLog:
 
     def _compact(self, lowest: int) -> None:
         """Leave out what is settled, and what lanes have read again since."""
-        places, records, masks = self._whole()
+        places, records, masks = self._whole_log()
         keep = (records >> TIME_SHIFT > lowest) & self.logged[places]
         places, records, masks = places[keep], records[keep], masks[keep]
         warp = records & COLUMN_MASK >> 5 << 5
@@ -91,7 +91,7 @@ class ReadLog:
         self._parts = [(places[last], records[last], masks[last])]
         self.entries = int(last.sum())
 
-    def forgotten(self, places: I64) -> tuple[I64, I64] | None:
+    def forgotten_reads(self, places: I64) -> tuple[I64, I64] | None:
         """(index into the flat `places`, record) of logged reads there, a row for each lane.
 
         They leave the log: whoever asks is about to write there, and later writes must know of
@@ -99,7 +99,7 @@ class ReadLog:
         """
         if not self.entries or not (here := self.logged[places]).any():
             return None
-        found, records, masks = self._whole()
+        found, records, masks = self._whole_log()
         flat = places.reshape(-1)
         order = np.argsort(flat, kind="stable")
         at = np.minimum(np.searchsorted(flat[order], found), len(flat) - 1)
@@ -210,7 +210,7 @@ class SharedPlaces:
         bits = group.pick(self.bit_of)[:, None]
         masks[index] = bits
         lost: Any = np.False_
-        if not group.apart:
+        if not group.are_apart:
             lost = read[index] != mine[:, None]
             if lost.any():  # several lanes read one place together
                 bits = np.broadcast_to(bits, index.shape)

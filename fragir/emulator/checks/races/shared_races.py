@@ -27,7 +27,7 @@ from fragir.emulator.checks.races.clocks import (
 from fragir.emulator.checks.races.context import AccessGroup, Context
 from fragir.emulator.checks.races.hearsay import Hearsay
 from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
-from fragir.emulator.checks.races.strong_accesses import unseen_in_shared
+from fragir.emulator.checks.races.strong_accesses import is_unseen_in_shared
 from fragir.emulator.checks.races.undisputed import (
     BY_NUMPY,
     LOGGED,
@@ -101,7 +101,7 @@ class SharedRaces:
             return
         who = self.findings.who(lane, rec)
         if column == MBARRIER:
-            harmless = bool(self._writes(site)) and self.mbarriers.overwritten(site, lane, at)
+            harmless = bool(self._writes(site)) and self.mbarriers.is_harmless_write(site, lane, at)
             text = f"a live mbarrier lies here ({who})"
             text += ", though nobody has used it" if harmless else ""
             letter = "mbarrier.init" if harmless else None
@@ -118,7 +118,7 @@ class SharedRaces:
     def _race(self, what: str, site: int, other: int, lane: int, at: int, rec: int) -> None:
         told = self.told.knows(lane, rec, None)
         letter = None if told is None else told.sentence
-        if self.findings.said("shared", "race", letter, site, other):
+        if self.findings.is_said("shared", "race", letter, site, other):
             return
         who = self.findings.who(lane, rec)
         text = f"nothing orders this after the {what} of the same bytes: {who}"
@@ -162,7 +162,7 @@ class SharedRaces:
         objects = recs & COLUMN_MASK == MBARRIER
         kinds = np.where(objects, -1 - (at & ~np.int64(7)), site_of(recs))
         first = np.unique(kinds, return_index=True)[1]
-        if self.told.ever:  # of lanes some may have been told, and not others
+        if self.told.is_any_told:  # of lanes some may have been told, and not others
             first = np.arange(len(kinds))
         said: set[tuple[int, str | None]] = set()
         for index in np.sort(first).tolist():
@@ -179,7 +179,7 @@ class SharedRaces:
 
     # -- accesses of threads -----------------------------------------------------------------------
 
-    def _spread(self, at: I64, lanes: I64, size: int) -> tuple[I64, I64, I64]:
+    def _spread_places(self, at: I64, lanes: I64, size: int) -> tuple[I64, I64, I64]:
         """(places, lanes, byte positions), one row for each access."""
         places = self.places.places(at, size)
         return places, np.broadcast_to(lanes[:, None], places.shape), places << self.places.shift
@@ -194,13 +194,13 @@ class SharedRaces:
         at, lanes = group.at, group.lanes
         places = shared.places(at, size)
         recs = shared.written[places]
-        if not clocks.settled(recs):
-            places, who, where = self._spread(at, lanes, size)
+        if not clocks.are_settled(recs):
+            places, who, where = self._spread_places(at, lanes, size)
             bad = clocks.unordered(who, recs)
             if strong:
                 near = (recs & COLUMN_MASK) // LANES == who % clocks.lanes // LANES
                 bad &= (recs & STRONG == 0) | (near & lockstep)
-            if bad.any() and self._unseen(bad, places, who, recs).any():
+            if bad.any() and self._drop_seen(bad, places, who, recs).any():
                 self.clash_each("write", site, bad, who, where, recs)
         if self.strong_writes and not strong:
             self._after_strong_writes(site, at, lanes, size)
@@ -212,14 +212,14 @@ class SharedRaces:
     def _after_strong_writes(self, site: int, at: I64, lanes: I64, size: int) -> None:
         """A plain read must know of all atomics, not of the last one only."""
         shared, clocks = self.places, self.clocks
-        places, who, where = self._spread(at, lanes, size)
+        places, who, where = self._spread_places(at, lanes, size)
         late = shared.read_time[places] > clocks.lowest
         if not late.any():
             return
         recs = shared.read[:, places[late]].T
         lanes = np.broadcast_to(who[late][:, None], recs.shape)
         bad = (recs & STRONG != 0) & self._writes(site_of(recs)) & clocks.unordered(lanes, recs)
-        if bad.any() and self._unseen(bad, places[late][:, None], lanes, recs).any():
+        if bad.any() and self._drop_seen(bad, places[late][:, None], lanes, recs).any():
             self.clash_each("write", site, bad, lanes, where[late][:, None], recs)
 
     def write(
@@ -247,14 +247,14 @@ class SharedRaces:
                 return
         places = shared.places(at, size)
         recs = shared.written[places]
-        if not clocks.settled(recs):
+        if not clocks.are_settled(recs):
             late = recs >> TIME_SHIFT > clocks.lowest
             if strong:
                 late &= recs & STRONG == 0
             if late.any():
-                _, who, where = self._spread(at, lanes, size)
+                _, who, where = self._spread_places(at, lanes, size)
                 bad = clocks.unordered(who, recs) & late
-                if not bad.any() or not self._unseen(bad, places, who, recs).any():
+                if not bad.any() or not self._drop_seen(bad, places, who, recs).any():
                     pass
                 elif time is None:
                     self._suspect(site, bad, who, where, recs)
@@ -264,7 +264,7 @@ class SharedRaces:
         mine = record(when, group.pick(clocks.own), site, strong)
         shared.written[places] = mine[:, None]
         shared.written_at(when)
-        if not group.apart and (shared.written[places] != mine[:, None]).any():
+        if not group.are_apart and (shared.written[places] != mine[:, None]).any():
             self.overlap = True
         if strong:  # an atomic reads too, and the last write does not know of all before it
             shared.note_reads(places, group, mine, clocks.lowest, settled=True)
@@ -297,13 +297,13 @@ class SharedRaces:
     def _after_logged_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
         """The same of what later reads have pushed out."""
         shared = self.places
-        if (found := shared.log.forgotten(places)) is not None:
+        if (found := shared.log.forgotten_reads(places)) is not None:
             which, recs = found
             lanes, where = who.reshape(-1)[which], places.reshape(-1)[which] << shared.shift
             bad = self.clocks.unordered(lanes, recs)
             if strong:
                 bad &= recs & STRONG == 0
-            if bad.any() and self._unseen(bad, places.reshape(-1)[which], lanes, recs).any():
+            if bad.any() and self._drop_seen(bad, places.reshape(-1)[which], lanes, recs).any():
                 self.clash_each("read", site, bad, lanes, where, recs)
 
     def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
@@ -324,18 +324,18 @@ class SharedRaces:
         bad = self.clocks.unordered(lanes, found)
         if bad.any():
             writing = self._writes(site_of(found))
-            bad &= ~writing | self._unseen(bad & writing, places[row[entry]], lanes, found)
+            bad &= ~writing | self._drop_seen(bad & writing, places[row[entry]], lanes, found)
             at = places[row[entry]] << self.places.shift
             for what, which in (("write", bad & writing), ("read", bad & ~writing)):
                 self.clash_each(what, site, which, lanes, at, found)
 
-    def _unseen(self, bad: Bools, places: I64, lanes: I64, recs: I64) -> Bools:
+    def _drop_seen(self, bad: Bools, places: I64, lanes: I64, recs: I64) -> Bools:
         """`bad`, changed: without strong writes that a read has seen, of which the lanes know."""
         if (strong := bad & (recs & STRONG != 0)).any():
             places, lanes, recs = (
                 np.broadcast_to(each, bad.shape)[strong] for each in (places, lanes, recs)
             )
-            bad[strong] = unseen_in_shared(
+            bad[strong] = is_unseen_in_shared(
                 self.places, self.clocks, self._reading, places, lanes, recs
             )
         return bad
@@ -363,7 +363,7 @@ class SharedRaces:
 
     # -- cp.async ----------------------------------------------------------------------------------
 
-    def copy_issued(self, copy: Copy) -> None:
+    def note_copy(self, copy: Copy) -> None:
         """What cp.async writes is not there before it is done."""
         lanes = copy.lanes.ravel()
         group = AccessGroup(copy.into.ravel(), lanes)

@@ -87,7 +87,7 @@ class StrongAccesses:
         A lane that reads relaxed learns it at its next fence: `deliver`.
         """
         words = access.instruction.opcode
-        reads = access.kind != "store" and returns(access.instruction)
+        reads = access.kind != "store" and is_returning(access.instruction)
         acquires = not ACQUIRING.isdisjoint(words)
         for arena, at, lanes in access.parts():
             which = "shared" if arena is self.machine.memory.shared else "global"
@@ -109,7 +109,7 @@ class StrongAccesses:
                     if access.kind != "load" and self.fences_in[cluster]:
                         self._publish(*place, part, scope)
                     if reads:
-                        self._hear(self._found(*place, scope), part, acquires)
+                        self._hear(self._heard_there(*place, scope), part, acquires)
 
     def _publish(
         self, block: int, cluster: int, which: str, position: int, lanes: I64, scope: int
@@ -125,7 +125,7 @@ class StrongAccesses:
             self.clusters.publish(position, cluster, self.clocks.handed_on(lanes, DEVICE))
         self.clocks.now += 1
 
-    def _found(
+    def _heard_there(
         self, block: int, cluster: int, which: str, position: int, scope: int
     ) -> list[tuple[tuple[int, int, str, int], Heard]]:
         """What lanes of a block find at a place that they read in that scope."""
@@ -195,7 +195,7 @@ class StrongAccesses:
             looked.news.difference_update(range(block * per, (block + 1) * per))
 
 
-def returns(ins: Instruction) -> bool:
+def is_returning(ins: Instruction) -> bool:
     """Whether a read gives what it has read: reductions form no acquire pattern (section 8.8)."""
     return not isinstance(ins.operands[0], (tree.Address, tree.Sink))
 
@@ -209,7 +209,7 @@ def returns(ins: Instruction) -> bool:
 # be reset by a plain store.
 
 
-def unseen_in_shared(
+def is_unseen_in_shared(
     shared: SharedPlaces, clocks: Clocks, reading: Bools, places: I64, lanes: I64, records: I64
 ) -> Bools:
     """Which records of places are not of strong writes that some read has seen, of which the lanes
@@ -246,7 +246,7 @@ class ObservedWrites:
         """A strong load."""
         places = self.places
         for ledger, which in places.by_buffer(group.at):
-            if not ledger.written:
+            if not ledger.is_written:
                 continue
             part = group.some(which)
             rows, kept = ledger.rows(part.at, size)
@@ -279,11 +279,13 @@ class ObservedWrites:
             position = int(ledger.position(clash.rows[i]))
             readers = [self.seen.get((position & mask, *write), {}) for mask in _WIDER]
             lane = int(lanes[clash.index[i]])
-            seen = (self._known(lane, *who, time) for each in readers for who, time in each.items())
+            seen = (
+                self._is_known(lane, *who, time) for each in readers for who, time in each.items()
+            )
             result[i] = not any(seen)
         return result
 
-    def _known(self, lane: int, owner: int, column: int, time: int) -> bool:
+    def _is_known(self, lane: int, owner: int, column: int, time: int) -> bool:
         """Whether a lane knows of what somebody did at a time."""
         places, one = self.places, np.array([lane])
         rec = np.array([record(time, column, 0)])

@@ -321,7 +321,7 @@ class UndisputedShared:
         self.clocks, self.shared = clocks, shared
 
     @property
-    def _settled(self) -> int:
+    def _settled_record(self) -> int:
         """The greatest record that a barrier of all has settled."""
         return (self.clocks.lowest + 1 << TIME_SHIFT) - 1
 
@@ -339,12 +339,12 @@ class UndisputedShared:
             columns = group.columns = self.shared.columns_of(group, places)
         return columns
 
-    def _written(self, places: I64, own: I64) -> bool:
+    def _is_write_settled(self, places: I64, own: I64) -> bool:
         """Whether what has been written there is settled, or by those who access now."""
         if self.shared.newest_write <= self.clocks.lowest:
             return True
         found = self.shared.written[places]
-        late = found > self._settled
+        late = found > self._settled_record
         if not np.count_nonzero(late):
             return True
         late &= (found ^ own[:, None]) & _LANE != 0
@@ -353,14 +353,14 @@ class UndisputedShared:
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> bool:
         """A read; whether that was all."""
         shared, clocks = self.shared, self.clocks
-        if not group.apart and group.pattern is None:
+        if not group.are_apart and group.pattern is None:
             return False
         places, own = self._places(group, size), group.pick(clocks.own)
-        if not self._written(places, own):
+        if not self._is_write_settled(places, own):
             return False
         index = self._columns(group, places)
         mine = record(clocks.now, own, site, strong)
-        if group.apart:
+        if group.are_apart:
             bits = group.pick(shared.bit_of)
         else:
             which, bits = self._together(group, index)
@@ -369,7 +369,7 @@ class UndisputedShared:
         read, masks = shared.read.reshape(-1), shared.masks.reshape(-1)
         if shared.newest_read > clocks.lowest:
             before = read[index]
-            late = before > self._settled
+            late = before > self._settled_record
             if np.count_nonzero(late):
                 late &= ((before ^ mine) & _WARP | masks[index] & ~bits) != 0
                 if np.count_nonzero(late):
@@ -393,23 +393,23 @@ class UndisputedShared:
     def write(self, site: int, group: AccessGroup, size: int, strong: bool, time: int) -> int:
         """A write: BY_NUMPY, or 0 where that was all."""
         shared = self.shared
-        if strong or shared.log.entries or not group.apart:
+        if strong or shared.log.entries or not group.are_apart:
             return BY_NUMPY
         places, own = self._places(group, size), group.pick(self.clocks.own)
-        if not self._written(places, own) or not self._read(group, places, own):
+        if not self._is_write_settled(places, own) or not self._is_read_settled(group, places, own):
             return BY_NUMPY
         shared.written[places] = record(time, own, site)[:, None]
         shared.written_at(time)
         return 0
 
-    def _read(self, group: AccessGroup, places: I64, own: I64) -> bool:
+    def _is_read_settled(self, group: AccessGroup, places: I64, own: I64) -> bool:
         """Whether what has been read there is settled, or by those who write now."""
         shared, lowest = self.shared, self.clocks.lowest
         if shared.newest_read <= lowest:
             return True
         if not np.count_nonzero(shared.read_time[places] > lowest):
             return True
-        index, settled = self._columns(group, places), self._settled
+        index, settled = self._columns(group, places), self._settled_record
         found = shared.read.reshape(-1)[index]
         late = found > settled
         if np.count_nonzero(shared.read[:, places] > settled) > np.count_nonzero(late):
@@ -442,7 +442,8 @@ class UndisputedGlobal:
         """
         how = READ if kind == "load" else WRITE
         if ledger.table is not None or not (
-            group.apart or (how == READ and group.pattern is not None and self._one_cluster(group))
+            group.are_apart
+            or (how == READ and group.pattern is not None and self._is_one_cluster(group))
         ):
             return BY_NUMPY
         rows = _rows(group, ledger, size)
@@ -452,7 +453,7 @@ class UndisputedGlobal:
         owner = group.pick(owner_of)[:, None]
         like = group.like
         again = like is not None and ledger.last[how] == like
-        if not _alone(ledger, WRITE, rows, mine, owner, like, _LANE if updates else _WARP):
+        if not _are_alone(ledger, WRITE, rows, mine, owner, like, _LANE if updates else _WARP):
             return BY_NUMPY
         if how == READ:
             if ledger.noted[READ] and not again:
@@ -460,8 +461,8 @@ class UndisputedGlobal:
                 if np.count_nonzero(before) and np.count_nonzero(before ^ owner):
                     return BY_NUMPY  # it may be of another cluster
         elif not (
-            _alone(ledger, READ, rows, mine, owner, like, _WARP)
-            and _alone(ledger, READ_ELSEWHERE, rows, mine, owner, like, _WARP)
+            _are_alone(ledger, READ, rows, mine, owner, like, _WARP)
+            and _are_alone(ledger, READ_ELSEWHERE, rows, mine, owner, like, _WARP)
         ):
             return BY_NUMPY
         rows.put(ledger.records[how], mine)
@@ -470,7 +471,7 @@ class UndisputedGlobal:
         ledger.last[how] = like
         return 0
 
-    def _one_cluster(self, group: AccessGroup) -> bool:
+    def _is_one_cluster(self, group: AccessGroup) -> bool:
         """Whether all lanes, which ascend, are of one cluster."""
         first, last = group.lanes.item(0), group.lanes.item(-1)
         return first // self.clocks.lanes == last // self.clocks.lanes
@@ -497,7 +498,7 @@ def _rows(group: AccessGroup, ledger: Ledger, size: int) -> LedgerRows | None:
     return rows
 
 
-def _alone(
+def _are_alone(
     ledger: Ledger,
     kind: int,
     rows: LedgerRows,
