@@ -30,7 +30,7 @@ from fragir.layout import Layout
 from fragir.layout.f2 import rank
 from fragir.layout.planning.costs import Features
 from fragir.layout.planning.planner import ConversionPlan, Through, plan_conversion
-from fragir.passes.lowering.matrix import has_stmatrix
+from fragir.passes.lowering.ldmatrix import has_stmatrix
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
 from fragir.sweeps.definition import sample

@@ -19,7 +19,7 @@ from fragir.layout import Axis, Layout, Mode
 from fragir.layout.modes import XorMode
 from fragir.layout.shared import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
-from fragir.passes.lowering.positions import NOWHERE, LaneOffset, position, position_rule
+from fragir.passes.lowering.layout_arithmetic import NOWHERE, LaneOffset, position, position_rule
 from fragir.sweeps import Plan, Result, Sweep, Task
 
 STRIDES = (0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 72, 80, 100, 128, 144)

@@ -19,15 +19,15 @@ from fragir.isa.features import features_of
 from fragir.layout.planning.padding import PaddedRows
 from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 from fragir.layout.shared import swizzled_elements
-from fragir.passes.lowering import lanes
-from fragir.passes.lowering.access import TileAccess, split
+from fragir.passes.lowering import lane_coordinates
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.elementwise import WORD, cast_op, fragments_from, words_of
-from fragir.passes.lowering.lanes import pointers
+from fragir.passes.lowering.lane_coordinates import pointers
 from fragir.passes.lowering.memory import shared_bytes, shared_memory
 from fragir.passes.lowering.programs import Narrow, ProgramLowering
 from fragir.passes.lowering.scratch import Sharers
 from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.tile_access import TileAccess, split
 
 if TYPE_CHECKING:
     from fragir.layout.planning.access import SharedAccess
@@ -119,7 +119,7 @@ def _sharers(state: LoweringState, plan: Through) -> Sharers:
     first = state.scratch.barriers(columns, meeting.groups)
     if first is None:
         return state.scratch.whole
-    group = lanes.number(state.ar, state.hardware, meeting.number)
+    group = lane_coordinates.number(state.ar, state.hardware, meeting.number)
     value = state.ar.value(state.ar.add(group, first))
     return Sharers("group", key, lambda: ptx.NamedBarrierOp(value, 32 * meeting.warps))
 
@@ -181,7 +181,7 @@ def _access_type(size: int) -> Attribute:
 def _condition(state: LoweringState, access: SharedAccess) -> SSAValue | None:
     if access.unless is None:
         return None
-    taken = lanes.predicate(state.ar, state.hardware, access.unless, 0)
+    taken = lane_coordinates.predicate(state.ar, state.hardware, access.unless, 0)
     return state.ar.predicate(taken)
 
 

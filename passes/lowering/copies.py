@@ -25,10 +25,10 @@ from fragir.layout import Layout
 from fragir.layout.distribution import handed_out
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Stride, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
+from fragir.passes.lowering.layout_arithmetic import NOWHERE, LaneOffset
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, divisor, inside, low
 from fragir.passes.lowering.packed import divide_index, in_units
-from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 # -- row copies ------------------------------------------------------------------------------------
 # The pieces of rows that threads copy into shared memory: which, from where, to where, and how.

@@ -19,9 +19,9 @@ from fragir.isa.atoms import Repetition, repetition
 from fragir.isa.descriptors import WGMMA, describe
 from fragir.isa.versions import requirement
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address
 from fragir.passes.lowering.packed import in_units
-from fragir.passes.lowering.positions import NOWHERE
 
 if TYPE_CHECKING:
     from fragir.isa.canonical import Major

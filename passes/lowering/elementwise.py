@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name, is_predicate
 from fragir.errors import FragirError
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.tile_access import split
 
 
 def clone_elementwise(

@@ -14,11 +14,11 @@ from fragir.dialects.frag.indexed import Indexed, rows_layout
 from fragir.errors import FragirError
 from fragir.layout.modes import LayoutError
 from fragir.layout.replicas import Holders, single_holders
-from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import INDEX, Predicate, Value
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.layout_arithmetic import NOWHERE, LaneOffset
 from fragir.passes.lowering.memory import MemoryPlace
-from fragir.passes.lowering.positions import NOWHERE, LaneOffset
+from fragir.passes.lowering.tile_access import TileAccess, split
 
 
 class IndexedAccess(TileAccess):

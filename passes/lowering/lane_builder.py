@@ -28,10 +28,10 @@ from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
 from fragir.layout.modes import WARP
 from fragir.mlir.diagnostics import fail
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.tile_access import split
 from fragir.passes.remarks import allocate
 
 # -- deferred --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from fragir.passes.lowering.arithmetic import (
     factors_of,
     times,
 )
-from fragir.passes.lowering.positions import KnownMoves, LaneOffset, position, position_rule
+from fragir.passes.lowering.layout_arithmetic import KnownMoves, LaneOffset, position, position_rule
 
 # -- strides ---------------------------------------------------------------------------------------
 # What is known and computed of strides, also of those that are products of sizes.

@@ -17,11 +17,11 @@ from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.isa.tiling import sharing
 from fragir.layout import Layout
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.forward import Forward
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.tile_access import split
 
 if TYPE_CHECKING:
     from fragir.isa.canonical import Major

@@ -19,10 +19,10 @@ from fragir.errors import FragirError
 from fragir.layout import Layout, LayoutError
 from fragir.layout.distribution import handed_out
 from fragir.layout.modes import WARP, Axis
-from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Stride, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
 from fragir.passes.lowering.memory import LaneMemory, divisor, low, quotient
+from fragir.passes.lowering.tile_access import TileAccess
 
 # What stands for so many bits of several elements; nothing is computed with them.
 _NATURAL: tuple[int, ...] = ()  # the order in which memory has them

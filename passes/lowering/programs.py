@@ -12,9 +12,9 @@ from xdsl.ir import Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.layout.planning.program import Permute, Select, Shuffle, Step, Transpose, WordProgram
-from fragir.passes.lowering import lanes
+from fragir.passes.lowering import lane_coordinates
 from fragir.passes.lowering.arithmetic import Arithmetic
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
 
 FEW = 3  # steps that are written one by one; more are one operation on vectors
 
@@ -61,10 +61,10 @@ class ProgramLowering:
         ar, hardware = self.ar, self.hardware
         match step:
             case Permute():
-                selector = ar.value(lanes.number(ar, hardware, step.selector))
+                selector = ar.value(lane_coordinates.number(ar, hardware, step.selector))
                 return ar.insert(ptx.PermuteOp(words[0], words[1], selector)).result
             case Select():
-                condition = lanes.predicate(ar, hardware, step.number, step.value)
+                condition = lane_coordinates.predicate(ar, hardware, step.number, step.value)
                 if isinstance(condition, bool):
                     return words[1] if condition else words[0]
                 if count == 1:
@@ -72,7 +72,7 @@ class ProgramLowering:
                 conditions = ar.splat(condition, count)
                 return ar.insert(ptx.SelectOp(conditions, words[1], words[0])).result
             case Shuffle(flip=None):
-                lane = ar.value(lanes.number(ar, hardware, step.lane))
+                lane = ar.value(lane_coordinates.number(ar, hardware, step.lane))
                 return ar.insert(ptx.ShuffleOp(words[0], lane)).result
             case Shuffle(flip=int(flip)):
                 return ar.insert(ptx.ShuffleXorOp(words[0], flip)).result

@@ -21,11 +21,11 @@ from fragir.dialects.frag.types import tile_of
 from fragir.layout.conversion import points_of
 from fragir.layout.reduction import by_warps, exchange, gathered, reduced, spread
 from fragir.layout.replicas import Holders, Overlap, overlaps
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Predicate
 from fragir.passes.lowering.elementwise import cast_op, clone_region
 from fragir.passes.lowering.lane_builder import REGISTER, WARP, Lanes
 from fragir.passes.lowering.staged import ScratchAccess
+from fragir.passes.lowering.tile_access import split
 
 # -- combining -------------------------------------------------------------------------------------
 # Combines parts of rows that lanes hold: by a word of `frag.reduce`, or as a region says.

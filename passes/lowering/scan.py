@@ -23,10 +23,10 @@ from fragir.dialects.frag.types import tile_of
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.reduction import gathered
 from fragir.layout.scanning import DigitRun, runs
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.reduction import Combining, Part
+from fragir.passes.lowering.tile_access import split
 
 T = TypeVar("T")
 #: By the place along the dimension of its first element (in lane 0 of warp 0): a block's.

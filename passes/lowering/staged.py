@@ -16,12 +16,12 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.regrouped import RenamingOp
 from fragir.layout import Axis, Layout, Mode
-from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.elementwise import cast_op, fragments_from, words_of
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import shared_bytes, shared_memory
 from fragir.passes.lowering.programs import Narrow
 from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.tile_access import TileAccess
 
 # -- scratch access --------------------------------------------------------------------------------
 # A tile's elements in the memory that conversions pass data through, with any strides.

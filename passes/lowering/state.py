@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.team import BarrierNumbers, Team
 

@@ -34,9 +34,9 @@ from fragir.isa.tensor_boxes import BoxCopies
 from fragir.isa.versions import has, lowest_version
 from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import MemoryPlace, shared_address
-from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState, SharedPlace
 
 # -- engine ----------------------------------------------------------------------------------------

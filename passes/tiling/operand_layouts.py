@@ -2,7 +2,7 @@
 
 Registers of bytes hold four along K. Where memory runs along M or N they are read as pairs of bytes
 by ldmatrix, if a lane has neighbours of that dimension: so it is counted as "8:2 2:1", of which the
-instruction's first eight are every second one (`passes/lowering/matrix.py`). The columns of
+instruction's first eight are every second one (`passes/lowering/ldmatrix.py`). The columns of
 C that a lane has are then four in a row, which are stored together. tf32 is read by pairs, too.
 
 ldmatrix reads 16 bytes of eight rows at a time, which the swizzles of wgmma and TMA spread over the

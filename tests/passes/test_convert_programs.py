@@ -25,7 +25,7 @@ from fragir.layout.planning.program import (
     WordProgram,
 )
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
 from fragir.passes.lowering.programs import ProgramLowering
 from fragir.passes.writer.module import write_module
 from fragir.toolchain.ptxas import assemble

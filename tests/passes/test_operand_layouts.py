@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import fragir
-from fragir.passes.lowering.access import neighbours
+from fragir.passes.lowering.tile_access import neighbours
 from fragir.passes.tiling.operand_layouts import spread_rows
 from fragir.reference.formats import decode, encode
 

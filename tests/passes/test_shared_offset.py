@@ -13,9 +13,9 @@ from benchmarks.sweeps.memory_addresses import evaluate
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.shared import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
+from fragir.passes.lowering.layout_arithmetic import position, position_rule
 from fragir.passes.lowering.memory import in_bytes
-from fragir.passes.lowering.positions import position, position_rule
 
 
 def swizzled(shape: tuple[int, int], bits: int, swizzle: int, row: int, col: int) -> int:

@@ -13,11 +13,11 @@ from fragir.dialects.frag.memory_layout import check_inside
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.versions import has
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.indexed_access import IndexedAccess
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import MemoryPlace, address
-from fragir.passes.lowering.positions import NOWHERE
+from fragir.passes.lowering.tile_access import split
 
 # --- gather and scatter ---------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.lanes import HeldTile
 from fragir.errors import FragirError
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import REGISTER, Lanes
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import MemoryPlace, address
-from fragir.passes.lowering.positions import NOWHERE
+from fragir.passes.lowering.tile_access import split
 
 
 def region(lanes: Lanes, op: frag.LanesOp) -> None:

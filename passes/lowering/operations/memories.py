@@ -15,10 +15,10 @@ from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.lowering import copies
-from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Distance, Stride, Value, times
 from fragir.passes.lowering.counts import note_count
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import (
     LaneMemory,
     MemoryPlace,
@@ -29,8 +29,8 @@ from fragir.passes.lowering.memory import (
     shared_memory,
 )
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
-from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
+from fragir.passes.lowering.tile_access import TileAccess
 from fragir.passes.remarks import allocate
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.modes import LayoutError
 from fragir.layout.replicas import Holders, single_holders
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import INDEX, Predicate, Value
 from fragir.passes.lowering.elementwise import cast_op
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.tile_access import split
 
 
 def print_(lanes: Lanes, op: frag.PrintOp) -> None:

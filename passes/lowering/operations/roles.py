@@ -12,8 +12,8 @@ from xdsl.ir import Block, Region
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.roles import Role
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import MemoryPlace, address
-from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.roles import (
     MOVE,
     RESIDENT,

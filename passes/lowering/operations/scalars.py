@@ -13,9 +13,9 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.limits import check_index
 from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
-from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.tile_access import split
 
 if TYPE_CHECKING:
     from xdsl.dialects import vector  # few programs have them

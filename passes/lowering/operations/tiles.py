@@ -18,7 +18,6 @@ from fragir.dialects.frag.types import tile_of
 from fragir.dialects.shorthands import constant_of
 from fragir.errors import FragirError
 from fragir.layout.regrouping import element_points
-from fragir.passes.lowering.access import join, split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.elementwise import (
     cast_op,
@@ -34,6 +33,7 @@ from fragir.passes.lowering.programs import Narrow
 from fragir.passes.lowering.reduction import Combining, Reduction, RegionCombining
 from fragir.passes.lowering.scan import Scan
 from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.tile_access import join, split
 
 
 def fill(lanes: Lanes, op: frag.FillOp) -> None:

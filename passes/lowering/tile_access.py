@@ -14,9 +14,9 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import is_vector
 from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
-from fragir.passes.lowering.matrix import MatrixAccess, has_ldmatrix, has_stmatrix
+from fragir.passes.lowering.ldmatrix import MatrixAccess, has_ldmatrix, has_stmatrix
 from fragir.passes.lowering.memory import ACCESS_BITS, alignment, inside
-from fragir.passes.lowering.places import TilePlaces
+from fragir.passes.lowering.tile_places import TilePlaces
 
 
 class TileAccess(TilePlaces):
@@ -65,7 +65,7 @@ class TileAccess(TilePlaces):
         matrices = has_ldmatrix(self.target)
         loaded = MatrixAccess(self).load() if matrices else None
         if loaded is None and self.memory.bits == 8 and self.memory.layout is not None:
-            from fragir.passes.lowering.matrix import ByteMatrices  # few programs need it
+            from fragir.passes.lowering.ldmatrix import ByteMatrices  # few programs need it
 
             loaded = ByteMatrices(self).load() if matrices else None
             if loaded is None:

@@ -14,7 +14,7 @@ from fragir.layout import Layout, Mode, XorMode, axis
 from fragir.layout.modes import Axis, Point
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.memory import address
-from fragir.passes.lowering.places import TilePlaces
+from fragir.passes.lowering.tile_places import TilePlaces
 
 Register = tuple[SSAValue, int]  # a vector, and which of its registers
 Origin = tuple[int, ...]

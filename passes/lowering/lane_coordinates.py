@@ -16,7 +16,12 @@ from fragir.layout.planning.program import LaneTable, Lanewise, Linear
 from fragir.layout.planning.registers import LANE_BITS
 from fragir.layout.replicas import Holders
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.positions import LaneOffset, PositionRule, position, position_rule
+from fragir.passes.lowering.layout_arithmetic import (
+    LaneOffset,
+    PositionRule,
+    position,
+    position_rule,
+)
 from fragir.passes.remarks import ALIGNED
 
 INDEX = IndexType()

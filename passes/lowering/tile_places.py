@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag
 from fragir.layout import Layout
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.lane_coordinates import Hardware
+from fragir.passes.lowering.layout_arithmetic import NOWHERE, LaneOffset
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, alignment
-from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 
 class TilePlaces:
