@@ -82,3 +82,21 @@ def test_others_do_not_warn(old: Path) -> None:
 def test_unknown_names(module: str, old: Path) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = importlib.import_module(module).Nothing
+
+
+def test_a_plan_of_two_layouts_is_what_moves(old: Path) -> None:
+    rows = "fragir.layout.Layout.parse('lane [2:(0,4) 16:(1,0)] element [4:(0,1)]')"
+    sums = "fragir.layout.Layout.parse('lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]')"
+    names, told = asked(f"import fragir; moved = fragir.layout.plan({sums}, {rows})", old)
+    assert [str(each.message) for each in told] == [
+        "fragir.layout.plan of two layouts is fragir.layout.sources now, and goes in fragir 0.3"
+    ]
+    assert told[0].filename == str(old / "user.py")
+    names, told = asked(
+        f"import fragir; a, b = {sums}, {rows}; moved = fragir.layout.sources(a, b)\n"
+        "plan = fragir.layout.plan(a, b, 32)",
+        old,
+    )
+    assert not told
+    assert vars(names["moved"])["kind"] == "warp"
+    assert vars(names["plan"])["way"] == "shuffles"
