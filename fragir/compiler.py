@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
@@ -36,6 +36,7 @@ from fragir.passes.stages import is_lanes
 from fragir.ptx import machines
 
 if TYPE_CHECKING:
+    from fragir.compilation.kernel import Compiled
     from fragir.passes.writer.text import Origins
 
 __all__ = [
@@ -69,7 +70,8 @@ def compile(
 
     `lines`: the PTX has `.file` and `.loc`, by which debuggers and profilers find the program's
     lines. `entry` names the function where there are several. One that needs several kernels, or
-    launches them (`frag.host`), is a `fragir.host.Program`, which is called as a kernel is.
+    launches them (`frag.host`), is a `fragir.host.Program`, which is called as a kernel is: both
+    are `fragir.compilation.kernel.Compiled`, but the type said is that of nearly all.
     `passes` are those that lead to the lane level, in place of what the program needs: names,
     pass-pipeline text (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field
     `target` gets this one, unless its text says another. FragirError for everything that is wrong
@@ -117,7 +119,8 @@ def compile(
     from fragir.host.program import program_of  # few programs need it
 
     host = function_of(module, name)
-    return program_of(host, found[name], kernels, target, ptx, origins, stages, text)
+    made = program_of(host, found[name], kernels, target, ptx, origins, stages, text)
+    return cast("Kernel", cast("Compiled", made))
 
 
 def _declared_interface(now: Interface, before: Interface | None) -> Interface:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -123,57 +124,53 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
 
 
 # -- compiled --------------------------------------------------------------------------------------
-# A compiled kernel: its PTX, what it takes, and how it is launched.
-
 Place = Literal["emulator", "gpu", "auto"]
 PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
 EMULATED_RESIDENT = 4
 """Blocks that run at once on the emulator, as far as a grid goes by it."""
 
 
-@dataclass(repr=False)
-class Kernel:
-    """A compiled entry: PTX, what it takes, and how to run it.
+@dataclass(repr=False, kw_only=True)
+class Compiled(ABC):
+    """A compiled function that is called on arrays: a `Kernel`, or a `fragir.host.Program`.
 
-    `promises` says which sizes are multiples of what (`frag.divisible`); a launch is held to it.
-    `tensor_maps` are parameters behind those of `signature`, made of its arrays at launch.
-    `cluster` counts the blocks of a cluster; `whole_clusters` says that a grid may be larger.
+    `promises` says which sizes are multiples of what (`frag.divisible`); a call is held to it.
     """
 
     name: str
     target: str
     ptx: str
     signature: tuple[Argument, ...]
-    grid_attribute: GridAttr | None
-    block: tuple[int, int, int]
-    shared: int
     stages: dict[str, float] = field(default_factory=dict[str, float])
     promises: dict[str, int] = field(default_factory=dict[str, int])
     origins: tuple[LineOrigin, ...] = ()
     """From which operations of the program the lines of `ptx` come."""
-    tensor_maps: tuple[TensorMapRecord, ...] = ()
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    whole_clusters: bool = False
     remarks: tuple[str, ...] = ()
     """What the lowering has to say."""
     counts: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """Numbers times sizes that the kernel counts through: a launch keeps each below 2^31."""
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(argument.name for argument in self.signature)
-        threads = "x".join(map(str, self.block))
-        lines = self.ptx.count("\n")
-        return (
-            f"<{self.name}({arguments}) for {self.target}: {threads} threads, {lines} lines of PTX>"
-        )
+    """Numbers times sizes that a kernel counts through: a launch keeps each below 2^31."""
 
     is_program: ClassVar[bool] = False
     """Whether a call launches several kernels: a `fragir.host.Program`."""
 
     @property
+    @abstractmethod
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernels that a call launches: this one."""
-        return (self,)
+        """The kernels that a call launches."""
+
+    @abstractmethod
+    def schedule_notes(self) -> list[str]:
+        """What ptxas did to the schedule of each kernel, a sentence each."""
+
+    @abstractmethod
+    def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes."""
+
+    @abstractmethod
+    def __call__(
+        self, *arguments: object, on: Place = "auto", resident: int | None = None, **options: Any
+    ) -> Any:
+        """Runs on arrays, written in place; the emulator's report, or None from a GPU."""
 
     @cached_property
     def assembled(self) -> Assembled:
@@ -202,67 +199,10 @@ class Kernel:
         notes = [*self.remarks, *instruction_notes(used, self.target)]
         return notes + self.schedule_notes()
 
-    def schedule_notes(self) -> list[str]:
-        """What ptxas did to the schedule, a sentence each, with the place in the program."""
-        from fragir.compilation.notes import schedule_notes
-
-        return schedule_notes(self.assembled, self.ptx, self.target, self.origins)
-
     @property
     def cubin(self) -> bytes:
         """The machine code."""
         return self.assembled.cubin
-
-    @cached_property
-    def _on_this_gpu(self) -> bytes:
-        """The machine code for the GPU at hand, also where the kernel is for an older one."""
-        from fragir.toolchain import driver, ptxas
-
-        target = ptxas.target_for(self.target, driver.gpu().target)
-        return self.cubin if target == self.target else ptxas.assemble(self.ptx, target).cubin
-
-    def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
-        """Blocks to launch for these sizes; where the kernel has clusters, whole ones.
-
-        `resident`: how many run at once, which a grid of `at most resident` blocks goes by; without
-        it there is a block for every tile.
-        """
-        self.check(sizes)
-        if self.grid_attribute is None:
-            return self.cluster
-        try:
-            found = self.grid_attribute.evaluate(dict(sizes), resident)
-        except KeyError as error:
-            raise FragirError(
-                f"the grid of {self.name} needs the size {error.args[0]}",
-                hint="name a dimension so, with frag.sizes",
-            ) from None
-        if self.cluster == (1, 1, 1):
-            return found
-        from fragir.compilation.arrays import in_clusters  # few kernels need it
-
-        return in_clusters(found, self.cluster, self.whole_clusters)
-
-    def resident(self, on: Place = "auto") -> int | None:
-        """How many blocks run at once; None where the grid does not depend on it.
-
-        A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
-        matrix already has blocks of several tiles.
-        """
-        grid = self.grid_attribute
-        if grid is None or not grid.asks_for_residents:
-            return None
-        from fragir.toolchain import driver
-
-        if on == "emulator" or (on == "auto" and driver.available() is not None):
-            return EMULATED_RESIDENT
-        return driver.resident_blocks(
-            self._on_this_gpu,
-            self.name,
-            block=self.block,
-            shared=self.shared,
-            cluster=grid.cluster,
-        )
 
     def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
         """The named sizes that the arrays' shapes give; FragirError where they contradict."""
@@ -328,6 +268,102 @@ class Kernel:
                 f"{self.name} takes {len(self.signature)} arguments ({names}), not {len(arguments)}"
             )
         return arguments
+
+    @staticmethod
+    def _place(on: Place, views: Sequence[ArrayView | None], asked: Sequence[str]) -> Place:
+        """Where a launch runs: "auto" is a GPU where there is one and no option asks otherwise."""
+        if on != "auto":
+            return on
+        from fragir.toolchain import driver
+
+        on_gpu = any(view is not None and view.on_gpu for view in views)
+        return "gpu" if on_gpu or (not asked and driver.available() is None) else "emulator"
+
+
+@dataclass(repr=False, kw_only=True)
+class Kernel(Compiled):
+    """A compiled entry: PTX, what it takes, and how to run it.
+
+    `tensor_maps` are parameters behind those of `signature`, made of its arrays at launch.
+    `cluster` counts the blocks of a cluster; `whole_clusters` says that a grid may be larger.
+    """
+
+    grid_attribute: GridAttr | None
+    block: tuple[int, int, int]
+    shared: int
+    tensor_maps: tuple[TensorMapRecord, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    whole_clusters: bool = False
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(argument.name for argument in self.signature)
+        threads = "x".join(map(str, self.block))
+        lines = self.ptx.count("\n")
+        return (
+            f"<{self.name}({arguments}) for {self.target}: {threads} threads, {lines} lines of PTX>"
+        )
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that a call launches: this one."""
+        return (self,)
+
+    def schedule_notes(self) -> list[str]:
+        """What ptxas did to the schedule, a sentence each, with the place in the program."""
+        from fragir.compilation.notes import schedule_notes
+
+        return schedule_notes(self.assembled, self.ptx, self.target, self.origins)
+
+    @cached_property
+    def _on_this_gpu(self) -> bytes:
+        """The machine code for the GPU at hand, also where the kernel is for an older one."""
+        from fragir.toolchain import driver, ptxas
+
+        target = ptxas.target_for(self.target, driver.gpu().target)
+        return self.cubin if target == self.target else ptxas.assemble(self.ptx, target).cubin
+
+    def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes; where the kernel has clusters, whole ones.
+
+        `resident`: how many run at once, which a grid of `at most resident` blocks goes by; without
+        it there is a block for every tile.
+        """
+        self.check(sizes)
+        if self.grid_attribute is None:
+            return self.cluster
+        try:
+            found = self.grid_attribute.evaluate(dict(sizes), resident)
+        except KeyError as error:
+            raise FragirError(
+                f"the grid of {self.name} needs the size {error.args[0]}",
+                hint="name a dimension so, with frag.sizes",
+            ) from None
+        if self.cluster == (1, 1, 1):
+            return found
+        from fragir.compilation.arrays import in_clusters  # few kernels need it
+
+        return in_clusters(found, self.cluster, self.whole_clusters)
+
+    def resident(self, on: Place = "auto") -> int | None:
+        """How many blocks run at once; None where the grid does not depend on it.
+
+        A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
+        matrix already has blocks of several tiles.
+        """
+        grid = self.grid_attribute
+        if grid is None or not grid.asks_for_residents:
+            return None
+        from fragir.toolchain import driver
+
+        if on == "emulator" or (on == "auto" and driver.available() is not None):
+            return EMULATED_RESIDENT
+        return driver.resident_blocks(
+            self._on_this_gpu,
+            self.name,
+            block=self.block,
+            shared=self.shared,
+            cluster=grid.cluster,
+        )
 
     def parameters(self, arguments: Sequence[object]) -> list[object]:
         """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
@@ -397,16 +433,6 @@ class Kernel:
         from fragir.emulator import Report
 
         return Report()
-
-    @staticmethod
-    def _place(on: Place, views: Sequence[ArrayView | None], asked: Sequence[str]) -> Place:
-        """Where a launch runs: "auto" is a GPU where there is one and no option asks otherwise."""
-        if on != "auto":
-            return on
-        from fragir.toolchain import driver
-
-        on_gpu = any(view is not None and view.on_gpu for view in views)
-        return "gpu" if on_gpu or (not asked and driver.available() is None) else "emulator"
 
     def launch(
         self,

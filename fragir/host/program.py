@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 from fragir.compilation.arguments import ArrayView
-from fragir.compilation.kernel import Interface, Kernel, Place
+from fragir.compilation.kernel import Compiled, Interface, Kernel, Place
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.host.memory import ArrayPiece, GpuArena, HostArena, bytes_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fragir.passes.writer.text import LineOrigin
 
 
-@dataclass(repr=False)
-class Program(Kernel):
+@dataclass(repr=False, kw_only=True)
+class Program(Compiled):
     """A function of the host: kernels of one PTX module, and memory for what they hand on.
 
     `ptx` has an entry for each of `kernels`. A call runs them in order on arrays, as that of a
@@ -32,9 +32,9 @@ class Program(Kernel):
     which is used again as soon as nothing reads them any more.
     """
 
-    host: func.FuncOp = field(kw_only=True)
-    kernels: dict[str, Kernel] = field(kw_only=True)
-    source: str | None = field(default=None, kw_only=True)
+    host: func.FuncOp
+    kernels: dict[str, Kernel]
+    source: str | None = None
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -224,9 +224,6 @@ def program_of(
         target=target,
         ptx=ptx,
         signature=interface.signature,
-        grid_attribute=None,
-        block=(0, 0, 0),
-        shared=0,
         stages=stages,
         promises=interface.promises,
         origins=origins,

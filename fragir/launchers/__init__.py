@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from fragir.errors import FragirError, check_one_of
 
 if TYPE_CHECKING:
-    from fragir.compilation.kernel import Kernel
+    from fragir.compilation.kernel import Compiled
 
 LANGUAGES = ("c", "python", "json", "mlir")
 
 
-def launcher(kernel: Kernel, language: str) -> str:
+def launcher(kernel: Compiled, language: str) -> str:
     """A program, a JSON document, or a module of MLIR, by which others launch a kernel: `c`,
     `python`, `json` or `mlir`, which programs of several kernels have too.
 
@@ -33,7 +33,9 @@ def launcher(kernel: Kernel, language: str) -> str:
         from fragir.launchers.mlir_module import module
 
         return module(kernel)
-    if kernel.is_program:
+    from fragir.compilation.kernel import Kernel
+
+    if not isinstance(kernel, Kernel):
         raise FragirError(
             f"{kernel.name} launches several kernels ({', '.join(k.name for k in kernel.parts)})",
             hint="name one with --entry, in a program of frag.host, or take --launcher mlir",

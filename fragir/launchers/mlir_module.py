@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.compilation.kernel import Kernel
+from fragir.compilation.kernel import Compiled, Kernel
 from fragir.dialects import frag
 from fragir.dialects.frag.grid import BlockCount, Extent
 from fragir.dialects.shorthands import memref_type
@@ -37,17 +37,18 @@ from fragir.host import Program
 INDEX = IndexType()
 
 
-def module(kernel: Kernel) -> str:
+def module(kernel: Compiled) -> str:
     """The module's text. FragirError for kernels that take tensor maps, which gpu.launch_func has
     no way to pass, and for bare addresses.
     """
     binary = f"{kernel.name}_kernels"
-    if isinstance(kernel, Program):
+    if isinstance(kernel, Kernel):
+        function = _host_function(kernel)
+    else:
+        assert isinstance(kernel, Program)
         function = kernel.host.clone()
         function.attributes.clear()
-        kernels: Mapping[str, Kernel] = kernel.kernels
-    else:
-        function, kernels = _host_function(kernel), {kernel.name: kernel}
+    kernels: Mapping[str, Kernel] = {part.name: part for part in kernel.parts}
     function.arg_attrs = None
     for op in list(function.walk()):
         if isinstance(op, frag.LaunchOp):
