@@ -108,7 +108,7 @@ class Slice:
 
     def __init__(self, roots: Iterable[Operation], within: Sequence[Operation]):
         self._within = frozenset(within)
-        self.operations: set[Operation] = set()
+        self.operations: dict[Operation, None] = {}  # in an order
         self._positions: set[tuple[Operation, int]] = set()
         """(loop or branch, number of a value that it carries)."""
         self._work: list[Operation | SSAValue] = list(roots)
@@ -132,7 +132,7 @@ class Slice:
         """An operation without the contents of its regions, and what it stands in."""
         if op in self.operations:
             return
-        self.operations.add(op)
+        self.operations[op] = None
         self._work += (op.lb, op.ub, op.step) if isinstance(op, scf.ForOp) else op.operands
         parent = op.parent_op()
         if parent is not None and op not in self._within:

@@ -276,7 +276,7 @@ def own_edges(
     reading = {(edge.reader, colour) for edge, colour in zip(edges, colours, strict=True)}
     kin: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for edge, colour in zip(edges, colours, strict=True):
-        for element, word in product(edge.load, edge.words):
+        for element, word in product(edge.load, edge.words):  # any order
             kin[element // per, word].add(colour)
     found: list[WordEdge] = []
     painted: list[int] = []
