@@ -430,7 +430,7 @@ class Loaded:
         variables = {name: array.copy() for name, array in self._variable_arrays.items()}
         return LoadedArguments([self._value(a, copies) for a in self._arguments], copies, variables)
 
-    def _value(self, argument: CommandArgument, copies: Mapping[str, Array]) -> Any:
+    def _value(self, argument: CommandArgument, copies: Mapping[str, Array]) -> object:
         match argument:
             case ArrayArgument():
                 array = copies[self._key(argument.path)]

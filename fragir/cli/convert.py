@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -131,7 +131,7 @@ def _plan_and_report(
 
 def _document(
     plan: ConversionPlan, found: ConversionReport, element: str, machine: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "from": str(plan.source),
         "to": str(plan.target),

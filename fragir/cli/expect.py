@@ -48,7 +48,7 @@ def answers(
     return results
 
 
-def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
+def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[object]) -> object:
     from fragir.cli.arguments import read_array
 
     return _call(text, slots, inputs) if _FUNCTION.fullmatch(text) else read_array(text)

@@ -291,7 +291,7 @@ class _Run(NamedTuple):
         return next(one for one in self.ctx.command.params if one.name == "given")
 
 
-def _findings_of(error: Any) -> list[Any]:
+def _findings_of(error: Any) -> list[object]:
     """The findings before a run was stopped, and what stopped it."""
     from fragir.cli.launch import stop_finding
 

@@ -51,7 +51,7 @@ def main(target: str | None, only: str | None, refused: bool, as_json: bool) -> 
     note(f"{len(found)} instructions")
 
 
-def _print_lines(documents: list[dict[str, Any]]) -> None:
+def _print_lines(documents: list[dict[str, object]]) -> None:
     """A JSON list with a line for every instruction: short, and fast to write."""
     import json
 
@@ -59,7 +59,7 @@ def _print_lines(documents: list[dict[str, Any]]) -> None:
     sys.stdout.write(f"[\n{lines}\n]\n")
 
 
-def instruction_json(instruction: Instruction) -> dict[str, Any]:
+def instruction_json(instruction: Instruction) -> dict[str, object]:
     """An instruction as in the document of `instructions`."""
     document: dict[str, Any] = {
         "mnemonic": instruction.mnemonic,

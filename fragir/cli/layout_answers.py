@@ -102,7 +102,7 @@ def answer(question: LayoutQuestion) -> None:
         _show_whole(question)
 
 
-def _head(question: LayoutQuestion) -> dict[str, Any]:
+def _head(question: LayoutQuestion) -> dict[str, object]:
     layout = question.layout
     return {
         "layout": str(layout),
@@ -210,7 +210,7 @@ def _show_whole(question: LayoutQuestion) -> None:
         sys.stdout.write(f"{write_layout(layout, style)}\n")
 
 
-def _print_compact(head: dict[str, Any], layout: Layout | LayoutChain) -> None:
+def _print_compact(head: dict[str, object], layout: Layout | LayoutChain) -> None:
     """JSON with a line for every value of the first axis, not for every number."""
     text = json.dumps(head, indent=2)
     lines = ",\n".join(f"    {json.dumps(row)}" for row in _nested_points(layout))

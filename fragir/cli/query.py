@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,7 +41,7 @@ def find(mnemonic: str, target: str | None = None) -> Instruction:
     return isa.lookup(mnemonic, target=target)
 
 
-def place_json(place: Holder) -> dict[str, Any]:
+def place_json(place: Holder) -> dict[str, object]:
     """Where an element is, as in the documents of `layout`."""
     return {
         "lane": place.lane,

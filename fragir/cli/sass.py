@@ -188,7 +188,7 @@ def _print_loops(loops: Sequence[MachineLoop], code: _Code) -> None:
     print_table(columns, rows)
 
 
-def _json(loop: MachineLoop, code: _Code) -> dict[str, Any]:
+def _json(loop: MachineLoop, code: _Code) -> dict[str, object]:
     return {
         "function": loop.function,
         "address": loop.instructions[0].address,

@@ -194,7 +194,7 @@ def _has_work_left(tasks: list[Task], journal: Journal) -> bool:
 
 
 def _journal(
-    head: dict[str, Any], output: str | None, resume: str | None, *, quiet: bool
+    head: dict[str, object], output: str | None, resume: str | None, *, quiet: bool
 ) -> Journal:
     from fragir.sweeps.journal import Journal
 

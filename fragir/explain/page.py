@@ -83,7 +83,7 @@ def packed_model(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _stage(stage: Mapping[str, Any], table: _Table) -> Mapping[str, Any]:
+def _stage(stage: Mapping[str, Any], table: _Table) -> Mapping[str, object]:
     changes = [[one["change"], *one["before"], *one["after"]] for one in stage["differences"]]
     kept = {name: stage[name] for name in ("name", "source", "counts", "notes")}
     more = {"ms": round(stage["ms"], 3), "from": stage["came_from"], "changes": changes}

@@ -116,7 +116,7 @@ class Program(Compiled):
 
     def _emulate(
         self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
-    ) -> Any:
+    ) -> object:
         from fragir.emulator import Report
         from fragir.host.running import join_reports
 

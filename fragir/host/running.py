@@ -50,7 +50,7 @@ def _up(x: int, y: int) -> int:
     return -(-x // y)
 
 
-def _either(test: bool, x: Any, y: Any) -> Any:
+def _either(test: bool, x: object, y: object) -> object:
     return x if test else y
 
 
@@ -111,7 +111,7 @@ class HostRun:
 
     # --- operations ---------------------------------------------------------------------------
 
-    def _block(self, block: Block) -> list[Any]:
+    def _block(self, block: Block) -> list[object]:
         for op in block.ops:
             if isinstance(op, scf.YieldOp):
                 return [self.values[value] for value in op.operands]
@@ -169,7 +169,7 @@ class HostRun:
         return tuple(size if size >= 0 else next(sizes) for size in shape)
 
 
-def _constant(op: arith.ConstantOp) -> Any:
+def _constant(op: arith.ConstantOp) -> object:
     value = op.value
     if isinstance(value, IntegerAttr | FloatAttr):
         return value.value.data

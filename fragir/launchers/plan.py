@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from fragir.compilation.kernel import Argument, Kernel
 from fragir.dialects.elements import element_bits, element_name
@@ -282,7 +282,7 @@ def document(plan: LaunchPlan, kernel: Kernel) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
+def _parameter(one: Parameter) -> dict[str, object]:
     match one:
         case Array():
             return {

@@ -51,7 +51,7 @@ def _integer(token: Any) -> tree.Integer | None:
 
 class Build:
     # ------------------------------------------------------------------ terminals
-    def INTEGER(self, token: Any) -> Any:
+    def INTEGER(self, token: Any) -> object:
         if too_large(token):
             raise Refused("an integer literal of more than 64 bits", token.start_pos)
         return token

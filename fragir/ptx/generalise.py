@@ -64,7 +64,7 @@ class _Piece:
         self.claimed: set[int] = set()
         self.text = 1  # the next word to be claimed by a text
 
-    def expression_of(self, made: Any) -> str:
+    def expression_of(self, made: object) -> str:
         code = self.expression(made)
         for part in range(1, len(self.parts), 2):
             if part not in self.claimed and self.parts[part] not in _SILENT:

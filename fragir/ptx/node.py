@@ -23,7 +23,7 @@ class Frozen:
     __slots__ = ()
 
     @staticmethod
-    def _compared(node: Any) -> Any:
+    def _compared(node: object) -> Any:
         """The compared field, or a tuple of them."""
         return None
 

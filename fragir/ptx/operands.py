@@ -16,7 +16,7 @@ from fragir.ptx.tree import Vector
 from fragir.ptx.word_classes import BLANKS, DIRECTIVE_WORDS, OPERAND_WORDS, EndedGlue, glue_class
 
 # What makes a tuple of operands from parts, their offsets, and the index of the first part.
-Lister = Callable[[Sequence[str], Sequence[int], int], tuple[Any, ...]]
+Lister = Callable[[Sequence[str], Sequence[int], int], tuple[object, ...]]
 
 WINDOW = 1 << 16  # characters that are split into words at a time
 

@@ -73,7 +73,7 @@ _NO_CONSTANTS = (Name, Sink, tree.Component, tree.Index, tree.Pair, tree.Apply, 
 _INITIAL = (Name, tree.Integer, tree.Float, tree.Apply, tree.Binary, tree.Setting)
 
 
-def check_constant(term: Any) -> None:
+def check_constant(term: object) -> None:
     """Refuse what is not a constant: a name or what has one within."""
     level = [term]
     for _ in range(MAX_DEPTH):
@@ -104,14 +104,14 @@ def check_signed(operator: str, operand: Any) -> None:
         check_constant(operand)
 
 
-def check_elements(elements: Iterable[Any]) -> None:
+def check_elements(elements: Iterable[object]) -> None:
     """Of a vector: registers, sinks and constants."""
     for element in elements:
         if not isinstance(element, Name | Sink | tree.Component):
             check_constant(element)
 
 
-def check_arguments(arguments: Iterable[Any]) -> None:
+def check_arguments(arguments: Iterable[object]) -> None:
     """Of round brackets: the parameters of a call, or one constant."""
     for argument in arguments:
         if not isinstance(argument, Name | Sink):

@@ -68,7 +68,7 @@ def extents_of(run: Run, op: LinalgStructuredOperation) -> list[int]:
     return extents
 
 
-def grid(extents: Sequence[int]) -> list[Any]:
+def grid(extents: Sequence[int]) -> list[object]:
     """Where along each loop every place is: arrays with one dimension a loop, of its size."""
     return list(np.ogrid[tuple(slice(size) for size in extents)])
 
@@ -87,7 +87,7 @@ def spread(x: Bounded, map_: AffineMap, places: Sequence[Any]) -> Bounded:
     return Bounded(x.value[tuple(index)], x.bound[tuple(index)])
 
 
-def place_at(expression: AffineExpr, places: Sequence[Any]) -> Any:
+def place_at(expression: AffineExpr, places: Sequence[Array]) -> Any:
     """An affine expression of numbers for its dimensions."""
     if isinstance(expression, AffineDimExpr):
         return places[expression.position]
@@ -103,7 +103,7 @@ def body(
     run: Run,
     op: LinalgStructuredOperation,
     arguments: Sequence[Bounded],
-    places: Sequence[Any],
+    places: Sequence[object],
     shape: Sequence[int],
 ) -> list[Bounded]:
     """What an operation's body gives at places along its loops."""

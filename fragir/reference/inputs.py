@@ -175,7 +175,7 @@ def generate(
 
 
 def _check_names(
-    kinds: Mapping[str, Kind], arguments: Sequence[ProgramArgument], given: Mapping[str, Any]
+    kinds: Mapping[str, Kind], arguments: Sequence[ProgramArgument], given: Mapping[str, object]
 ) -> None:
     """FragirError where a kind is for no array, or for one that is given."""
     arrays = [slot.name for slot in arguments if slot.shape is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def _as_signed(x: Array) -> Array:
     return np.asarray(x, np.uint64).view(np.int64)
 
 
-def _without_sign(function: Callable[[Array, Array], Any]) -> Operation:
+def _without_sign(function: Callable[[Array, Array], Array]) -> Operation:
     def apply(x: Array, y: Array, form: Integers) -> Array:
         return _as_signed(function(_as_unsigned(x, form), _as_unsigned(y, form)))
 
@@ -160,7 +159,7 @@ def _uncertain(name: str, x: Bounded, y: Bounded, form: Integers) -> Array:
 
 
 # arith.cmpi's predicates in MLIR's order, and whether they see a sign
-_COMPARE: tuple[tuple[Callable[[Array, Array], Any], bool], ...] = (
+_COMPARE: tuple[tuple[Callable[[Array, Array], Array], bool], ...] = (
     (np.equal, True),
     (np.not_equal, True),
     (np.less, True),

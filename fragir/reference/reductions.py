@@ -156,7 +156,7 @@ def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     return _special(x, bounded(value, bound), fold)
 
 
-def _growth(units: Any) -> Any:
+def _growth(units: Any) -> object:
     """The relative error of so many roundings, each of half a unit: gamma of Higham's."""
     return np.where(units < 1, units / np.where(units < 1, 1 - units, 1), np.inf)
 

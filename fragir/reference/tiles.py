@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -204,7 +204,7 @@ def _together(
     run: Run,
     result: SSAValue,
     sources: tuple[SSAValue, SSAValue],
-    function: Callable[[list[Any]], Array],
+    function: Callable[[list[Array]], Array],
 ) -> None:
     """The same of two sources."""
     first, second = (run[source] for source in sources)

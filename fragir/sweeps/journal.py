@@ -34,7 +34,7 @@ class Journal:
             self.head = None
         self._write(outcome)
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _write(self, line: Mapping[str, object]) -> None:
         if self.file is not None:
             self.file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             self.file.flush()

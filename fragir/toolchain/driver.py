@@ -259,7 +259,7 @@ def call(name: str, *arguments: object) -> Any:
     return _do(getattr(_context(), name), *arguments)
 
 
-def capture_mode() -> Any:
+def capture_mode() -> object:
     """How a stream records a graph: what other threads do does not disturb it."""
     return _context().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
@@ -365,7 +365,9 @@ def _function(cuda: Any, cubin: bytes, entry: str) -> Any:
     return function
 
 
-def _variable(cuda: Any, module: Any, name: str, value: object, stream: int) -> tuple[Array, Any]:
+def _variable(
+    cuda: Any, module: Any, name: str, value: object, stream: int
+) -> tuple[Array, object]:
     """Queues the copy of an array into a variable of a module; the array and where that lies."""
     array = as_array(value)
     if array is None or not array.flags.c_contiguous:
@@ -379,7 +381,7 @@ def _variable(cuda: Any, module: Any, name: str, value: object, stream: int) -> 
     return array, pointer
 
 
-def _module(cuda: Any, cubin: bytes) -> Any:
+def _module(cuda: Any, cubin: bytes) -> object:
     """The module of a cubin; modules stay loaded, those used last."""
     context = int(_do(cuda.cuCtxGetCurrent))
     key = context, hashlib.sha256(cubin).digest()

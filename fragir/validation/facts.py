@@ -27,7 +27,7 @@ EMULATED = "sm_90a"
 LONGEST = 120
 """Seconds that a process of `asked_apart` may take."""
 Array = np.ndarray[Any, np.dtype[np.uint8]]
-Launch = Callable[[dict[str, Any], str, list[Any]], None]
+Launch = Callable[[dict[str, object], str, list[object]], None]
 
 
 def names() -> list[str]:

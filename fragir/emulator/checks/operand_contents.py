@@ -160,7 +160,7 @@ def _beyond_window(d: Decoder, ins: Instruction) -> Values | None:
         return None
     row, null = d.source(ins, 1, "u64"), np.uint64(0)
 
-    def values(sel: Select, mask: Mask) -> Any:
+    def values(sel: Select, mask: Mask) -> Array:
         value = get(row, sel, mask)
         return np.where(value == null, null, value - np.uint64(window))
 
@@ -170,7 +170,7 @@ def _beyond_window(d: Decoder, ins: Instruction) -> Values | None:
 def _range(d: Decoder, ins: Instruction) -> Values | None:
     primary, whole = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")
 
-    def values(sel: Select, mask: Mask) -> Any:
+    def values(sel: Select, mask: Mask) -> Array:
         return get(primary, sel, mask).astype(np.int64) - get(whole, sel, mask)
 
     return values

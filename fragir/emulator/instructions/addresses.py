@@ -79,13 +79,13 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
             start = GLOBAL_BASE + symbol.offset
             ranges[symbol.space].append((np.uint64(start), np.uint64(start + max(symbol.size, 1))))
 
-    def inside(address: Any, kind: str) -> Any:
+    def inside(address: Array, kind: str) -> Array:
         found = np.zeros(address.shape, np.bool_)
         for low, high in ranges[kind]:
             found |= (address >= low) & (address < high)
         return found
 
-    def function(address: Any) -> Any:
+    def function(address: Array) -> Array:
         if name == "const":
             return inside(address, "const")
         if name.startswith("param"):
@@ -119,7 +119,7 @@ def in_block(d: Decoder, ins: Instruction) -> Step:
     low = (1 << CLUSTER_SHIFT) - 1
     high = 0 if d.space(ins) == "shared" else SHARED_WINDOW
 
-    def function(address: Any, rank: Any) -> Any:
+    def function(address: Array, rank: Array) -> Array:
         of = address.dtype.type
         return (address & of(low)) + (rank.astype(address.dtype) << of(CLUSTER_SHIFT)) + of(high)
 
@@ -130,7 +130,7 @@ def rank(d: Decoder, ins: Instruction) -> Step:
     """getctarank: which block of the cluster an address lies in."""
     kind = kind_of(ins.opcode)
 
-    def function(address: Any) -> Any:
+    def function(address: Array) -> Array:
         return ((address >> address.dtype.type(CLUSTER_SHIFT)) & address.dtype.type(0xFF)).astype(
             np.uint32
         )

@@ -61,7 +61,7 @@ def store(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _write(machine: Machine, data: Any, index: int, at: int, memory: DeviceMemory) -> None:
+def _write(machine: Machine, data: Array, index: int, at: int, memory: DeviceMemory) -> None:
     """What other memories hold beside the machine's is not known of what was in registers."""
     size = data.shape[1]
     memory.shared.bytes[at : at + size] = data[index] if memory is machine.memory else 0

@@ -70,7 +70,7 @@ def operator(word: str, kind: str) -> Function | None:
         return inner
     signed = dtype_of(kind)
 
-    def function(old: Any, *operands: Any) -> Any:
+    def function(old: Array, *operands: Array) -> Array:
         values = (x.view(signed) for x in (old, *operands))
         return inner(*values).view(old.dtype)
 
@@ -80,7 +80,7 @@ def operator(word: str, kind: str) -> Function | None:
 def flushing(function: Function, form: str) -> Function:
     """The same with subnormal inputs and results as zeros of their sign."""
 
-    def flushed(old: Any, *operands: Any) -> Any:
+    def flushed(old: Array, *operands: Array) -> Array:
         return flush(function(flush(old, form), *[flush(x, form) for x in operands]), form)
 
     return flushed
@@ -182,9 +182,9 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
 
 def act(
     memory: Any,
-    positions: Any,
+    positions: Array,
     shift: int,
-    operands: Sequence[Any],
+    operands: Sequence[Array],
     function: Callable[..., Any],
     machine: Any,
 ) -> Array:
@@ -192,7 +192,7 @@ def act(
     flat = (positions >> shift).ravel()
     more = memory.shape[1:]
     values = [np.broadcast_to(o, (*positions.shape, *more)).reshape(-1, *more) for o in operands]
-    old: Any = np.empty((len(flat), *more), memory.dtype)
+    old: Array = np.empty((len(flat), *more), memory.dtype)
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fragir.emulator.instructions.barriers import barrier_terminator
@@ -15,7 +13,7 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
 from fragir.emulator.machine.straight import Terminator
-from fragir.emulator.numbers.types import every, some
+from fragir.emulator.numbers.types import Array, every, some
 from fragir.emulator.program.entities import Routine
 from fragir.emulator.program.flow import targets
 from fragir.emulator.report import EmulationError
@@ -70,7 +68,7 @@ class Control:
             return plain
         return self._guarded_terminator(at, plain, row, guard.negated)
 
-    def write(self, sel: Select, mask: Mask, value: Any) -> None:
+    def write(self, sel: Select, mask: Mask, value: int | Array) -> None:
         key = self.machine.key
         key[sel] = value if mask is None else np.where(mask, value, key[sel])
 

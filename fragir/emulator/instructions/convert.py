@@ -6,7 +6,7 @@ Packing, selection, predicates, cvt of several values (PTX ISA 9.2, 9.7.9).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def pair_of_singles(into: str, words: tuple[str, ...]) -> Callable[..., Array] |
         return None
     if into == "f16x2":
 
-        def halves(high: Any, low: Any) -> Any:
+        def halves(high: Array, low: Array) -> Array:
             both = np.empty((*low.shape, 2), np.float16)
             both[..., 0], both[..., 1] = low, high
             return canonical_half(both, np.isnan(both)).view(np.uint32)[..., 0]
@@ -259,7 +259,7 @@ def _integer_pack(d: Decoder, ins: tree.Instruction) -> Step:
     low, high = range_of(into)
     mask = (1 << width) - 1
 
-    def function(a: Any, b: Any, *c: Any) -> Any:
+    def function(a: Array, b: Array, *c: Array) -> Array:
         upper, lower = (np.clip(x.astype(np.int64), low, high) & mask for x in (a, b))
         packed = (upper << width) | lower
         if c:

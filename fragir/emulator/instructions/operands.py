@@ -12,7 +12,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.rounding import encode, quantize
-from fragir.emulator.numbers.types import FORMATS, UINT, DType, dtype_of, layout_of, width_of
+from fragir.emulator.numbers.types import FORMATS, UINT, Array, DType, dtype_of, layout_of, width_of
 from fragir.emulator.program.dataflow import plain_operand, registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
@@ -33,7 +33,7 @@ class Negated:
         self.row = row
         self.shape = row.shape
 
-    def __getitem__(self, sel: Select) -> Any:
+    def __getitem__(self, sel: Select) -> Array:
         return ~self.row[sel]
 
 
@@ -47,14 +47,14 @@ class Framed:
     def view(self, dtype: DType) -> Framed:
         return Framed(self.frame, self.offset, dtype)
 
-    def __getitem__(self, sel: Select) -> Any:
+    def __getitem__(self, sel: Select) -> Array:
         return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
 
 
 class Moved:
     """Something with a constant added, as integers of its width."""
 
-    def __init__(self, row: Any, amount: int) -> None:
+    def __init__(self, row: Array, amount: int) -> None:
         self.row, self.amount = row, amount
         self.dtype = row.dtype
         self.shape: tuple[int, ...] = getattr(row, "shape", ())  # a clock has none
@@ -62,7 +62,7 @@ class Moved:
     def view(self, dtype: DType) -> Moved:
         return Moved(self.row.view(dtype), self.amount)
 
-    def __getitem__(self, sel: Select) -> Any:
+    def __getitem__(self, sel: Select) -> Array:
         value = self.row[sel]
         whole = np.dtype(f"u{value.dtype.itemsize}")
         return (value.view(whole) + whole.type(self.amount)).view(value.dtype)
@@ -76,7 +76,7 @@ class Widened:
     def __init__(self, row: Row) -> None:
         self.row, self.shape = row, row.shape
 
-    def __getitem__(self, sel: Select) -> Any:
+    def __getitem__(self, sel: Select) -> Array:
         return self.row[sel].astype(np.uint64)
 
 
@@ -111,7 +111,7 @@ class MemoryOperand:
     row: Row
     offset: int
 
-    def at(self, sel: Select, mask: Mask) -> Any:
+    def at(self, sel: Select, mask: Mask) -> Array:
         """Addresses of the active lanes: [warps, 32], or compressed where there is a mask."""
         address = self.row[sel]
         if mask is not None:

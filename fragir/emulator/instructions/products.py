@@ -82,7 +82,11 @@ class Products:
     """The registers of a run of mma, and what computes it."""
 
     def __init__(
-        self, d: Decoder, group: Sequence[tree.Instruction], op: Mma, vectors: Any
+        self,
+        d: Decoder,
+        group: Sequence[tree.Instruction],
+        op: Mma,
+        vectors: Sequence[Sequence[Sequence[tree.Operand]]],
     ) -> None:
         self.machine, self.op, self.count = d.machine, op, len(group)
         self.result, self.write = outputs(d, group, vectors[0], op.d.width)

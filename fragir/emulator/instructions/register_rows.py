@@ -47,7 +47,13 @@ def whole_warps(sel: Select, mask: Mask) -> Select:
 class RegisterRows:
     """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
 
-    def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
+    def __init__(
+        self,
+        d: Decoder,
+        ins: Sequence[tree.Instruction],
+        vectors: Sequence[Sequence[tree.Operand]],
+        width: int,
+    ):
         self.file: Array = d.machine.files[width]
         self.rows: list[list[Any]] | None = None
         numbers: list[list[int]] = []
@@ -76,7 +82,7 @@ class RegisterRows:
         flat = self.index.T.ravel()
         self.run = self.rows is None and bool((np.diff(flat) == 1).all()) and len(ins) == 1
 
-    def read(self, sel: Select) -> Any:
+    def read(self, sel: Select) -> Array:
         """[count, n * warps, 32]"""
         if self.rows is not None:
             parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
@@ -90,7 +96,7 @@ class RegisterRows:
             stacked = self.file[self.index[:, :, None], sel]
         return stacked.reshape(stacked.shape[0], -1, 32)
 
-    def write(self, sel: Select, value: Any) -> None:
+    def write(self, sel: Select, value: Array) -> None:
         count, n = self.index.shape
         parts = value.reshape(count, n, -1, 32)
         if is_slice(sel):
@@ -104,7 +110,7 @@ class RegisterRows:
 
 
 def outputs(
-    d: Decoder, group: Any, vectors: Any, width: int
+    d: Decoder, group: Any, vectors: Sequence[Sequence[tree.Operand]], width: int
 ) -> tuple[RegisterRows | None, Callable[[Select, Array], None]]:
     """The registers of results, None where some are `_`; and what writes to all but those."""
     if not any(isinstance(e, tree.Sink) for v in vectors for e in v):
@@ -118,7 +124,7 @@ def outputs(
         [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
     ]
 
-    def write(sel: Select, value: Any) -> None:
+    def write(sel: Select, value: Array) -> None:
         parts = value.reshape(value.shape[0], len(rows), -1, 32)
         for n, vector in enumerate(rows):
             for i, row in enumerate(vector):

@@ -105,7 +105,7 @@ def _finish(d: Decoder, ins: tree.Instruction, signed: bool, saturates: bool) ->
         text = "a third source that is neither combined (.add, .min, .max) nor merged into a part"
         raise d.error(ins, f"{ins.mnemonic} is not emulated: {text}")
 
-    def function(value: I64, c: Any) -> Any:
+    def function(value: I64, c: Array) -> Array:
         if saturates:
             value = _clamp(value, width, signed)
         if secondary is not None:
@@ -132,7 +132,7 @@ def _scalar(d: Decoder, ins: tree.Instruction) -> Step:
     a_field, b_field = _part(d, ins, a_part), _part(d, ins, b_part)
     out, finish = _finish(d, ins, d_signed, "sat" in words)
 
-    def function(a: Any, b: Any, *c: Any) -> Any:
+    def function(a: Array, b: Array, *c: Array) -> Array:
         left = _field(a, *a_field, a_signed)
         right = _field(b, *b_field, b_signed)
         return finish(primary(left, right).astype(np.int64), *(c or (None,)))
@@ -175,12 +175,12 @@ def _multiply_add(d: Decoder, ins: tree.Instruction) -> Step:
     signed = a_signed or b_signed or a_minus != b_minus or c_minus
     shift = 7 if "shr7" in words else 15 if "shr15" in words else 0
 
-    def function(a: Any, b: Any, c: Any) -> Any:
+    def function(a: Array, b: Array, c: Array) -> Array:
         left, right = _field(a, *a_field, a_signed), _field(b, *b_field, b_signed)
         addend = _field(c, 0, 32, signed).astype(object)  # Python integers: products of 64 bits
         product = left.astype(object) * right.astype(object)
         product = -product if a_minus != b_minus else product
-        result: Any = product + (-addend if c_minus else addend) + int(one_more)
+        result: Array = product + (-addend if c_minus else addend) + int(one_more)
         result = result >> shift & (1 << 64) - 1
         if signed:
             result = (result ^ 1 << 63) - (1 << 63)
@@ -230,7 +230,7 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     rows.append(d.source(ins, 3, "u32"))
     saturates, adds = "sat" in words, "add" in words
 
-    def function(a: Any, b: Any, c: Any) -> Any:
+    def function(a: Array, b: Array, c: Array) -> Array:
         both = [_field(x, width * i, width, False) for x in (a, b) for i in range(many)]
         total = c.astype(np.int64) if adds else np.zeros(c.shape, np.int64)
         for i in range(many):

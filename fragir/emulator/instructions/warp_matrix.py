@@ -210,7 +210,7 @@ def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, MemoryOp
         raise d.error(ins, f"{ins.mnemonic} takes 2 or 3 operands, not {d.count(ins)}")
     stride = d.source(ins, 2, "u32") if d.count(ins) == 3 else None
 
-    def addresses(sel: Select) -> Any:
+    def addresses(sel: Select) -> Array:
         base = place.at(sel, None)
         return op.addresses(base, np.array(op.stride) if stride is None else stride[sel])
 

@@ -7,7 +7,6 @@ Until then destinations in shared memory are poisoned (`Memory.poison`).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, Select, is_slice
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Array, Bools
 
 
 class AsyncEngine:
@@ -67,7 +66,9 @@ class AsyncEngine:
 
     # -- cp.async --------------------------------------------------------------------------------
 
-    def issue(self, source: I64, into: I64, size: int, given: Any, sel: Select, mask: Mask) -> None:
+    def issue(
+        self, source: I64, into: I64, size: int, given: Array | None, sel: Select, mask: Mask
+    ) -> None:
         """Start a copy of the active lanes (arrays compressed where there is a mask)."""
         memory = self.machine.memory
         if memory.poisoned:

@@ -240,7 +240,7 @@ class State:
             self._special[name] = found
         return found
 
-    def _compute(self, name: str) -> Any:
+    def _compute(self, name: str) -> Array | None:
         stem, _, part = name.partition(".")
         axis = "xyz".find(part) if part else -1
         size = np.array(self.cluster)

@@ -8,13 +8,14 @@ numpy takes twice as fast as its scalars.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers.rounding import sum_odd
-from fragir.emulator.numbers.types import F32, F64, U32, some, where
+from fragir.emulator.numbers.types import F32, F64, U32, Array, some, where
 
 F16: TypeAlias = npt.NDArray[np.float16]
 U16: TypeAlias = npt.NDArray[np.uint16]
@@ -154,7 +155,7 @@ def fma_brain(a: U16, b: U16, c: U16) -> U16:
 # -- sums and products ---------------------------------------------------------------------------
 
 
-def native(function: np.ufunc) -> Any:
+def native(function: np.ufunc) -> Callable[..., Array]:
     """An operation of f32 that numpy rounds once."""
 
     def operate(*operands: F32) -> F32:
@@ -163,7 +164,7 @@ def native(function: np.ufunc) -> Any:
     return operate
 
 
-def native_half(function: np.ufunc) -> Any:
+def native_half(function: np.ufunc) -> Callable[..., Array]:
     """A sum, difference or product of f16; in f64, which holds all of them, where they are many."""
 
     def operate(a: F16, b: F16) -> F16:
@@ -175,7 +176,7 @@ def native_half(function: np.ufunc) -> Any:
     return operate
 
 
-def native_brain(function: np.ufunc) -> Any:
+def native_brain(function: np.ufunc) -> Callable[..., Array]:
     """The same of bf16 bits: f32 has more than twice their bits and two, so a second rounding is
     harmless (Figueroa, "When is double rounding innocuous?", 1995); subnormal sums are exact."""
 
@@ -206,7 +207,7 @@ def _extreme(largest: bool, nan: bool) -> Any:
     return operate
 
 
-def extreme_single(largest: bool, nan: bool) -> Any:
+def extreme_single(largest: bool, nan: bool) -> Callable[..., Array]:
     """max or min of f32: -0 < +0; `nan`: NaN wins over a number, else it loses."""
     choose = _extreme(largest, nan)
 
@@ -216,7 +217,7 @@ def extreme_single(largest: bool, nan: bool) -> Any:
     return operate
 
 
-def extreme_half(largest: bool, nan: bool) -> Any:
+def extreme_half(largest: bool, nan: bool) -> Callable[..., Array]:
     """The same of f16."""
     choose = _extreme(largest, nan)
 
@@ -226,7 +227,7 @@ def extreme_half(largest: bool, nan: bool) -> Any:
     return operate
 
 
-def extreme_brain(largest: bool, nan: bool) -> Any:
+def extreme_brain(largest: bool, nan: bool) -> Callable[..., Array]:
     """The same of bf16 bits."""
     choose = _extreme(largest, nan)
 

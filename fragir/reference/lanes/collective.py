@@ -17,7 +17,7 @@ from fragir.reference.lanes.exchange import fetch
 from fragir.reference.lanes.statements import Executed, Given, StatementInput, opcode
 from fragir.reference.lanes.threads import WARP, BlockThreads
 
-_REDUCED: dict[str, Callable[..., Any]] = {
+_REDUCED: dict[str, Callable[..., object]] = {
     "add": np.add.reduce,
     "min": np.minimum.reduce,
     "max": np.maximum.reduce,

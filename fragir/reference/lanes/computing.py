@@ -14,7 +14,7 @@ from fragir.reference.lanes.statements import Executed, Given, opcode
 
 ALL = 0xFFFFFFFF
 #: Of numbers without a sign, by all words of the opcode; PTX ISA 9.2, sections 9.7.1 and 9.7.8.
-_ONE: dict[str, Callable[[Array], Any]] = {
+_ONE: dict[str, Callable[[Array], object]] = {
     "not.b32": lambda a: ~a,
     "cnot.b32": lambda a: (a == 0).astype(np.int64),
     "popc.b32": lambda a: _count(a),
@@ -25,7 +25,7 @@ _ONE: dict[str, Callable[[Array], Any]] = {
     "abs.s32": lambda a: np.abs(_signed_values(a)),
     **{f"mov.{type_}": lambda a: a for type_ in ("b32", "u32", "s32")},
 }
-_TWO: dict[str, Callable[[Array, Array], Any]] = {
+_TWO: dict[str, Callable[[Array, Array], object]] = {
     "and.b32": lambda a, b: a & b,
     "or.b32": lambda a, b: a | b,
     "xor.b32": lambda a, b: a ^ b,
@@ -43,13 +43,13 @@ _TWO: dict[str, Callable[[Array, Array], Any]] = {
     "min.s32": lambda a, b: np.minimum(_signed_values(a), _signed_values(b)),
     "max.s32": lambda a, b: np.maximum(_signed_values(a), _signed_values(b)),
 }
-_THREE: dict[str, Callable[[Array, Array, Array], Any]] = {
+_THREE: dict[str, Callable[[Array, Array, Array], object]] = {
     **{f"mad.lo.{type_}": lambda a, b, c: _low(a, b) + c for type_ in ("s32", "u32")},
     "bfe.u32": lambda a, b, c: (a >> np.minimum(b & 255, 63)) & _ones(c & 255),
     "shf.l.wrap.b32": lambda a, b, c: (_join_halves(a, b) << _shift(c)) >> np.uint64(32),
     "shf.r.wrap.b32": lambda a, b, c: _join_halves(a, b) >> _shift(c),
 }
-_WORDS: dict[str, Callable[..., Any]] = {**_ONE, **_TWO, **_THREE}
+_WORDS: dict[str, Callable[..., object]] = {**_ONE, **_TWO, **_THREE}
 #: Of f32, by the operation that means the same.
 _FLOATS = {
     "add.rn.f32": "arith.addf",
@@ -89,11 +89,11 @@ def _bits(a: Array) -> Array:
     return a[:, None] >> np.arange(32) & 1
 
 
-def _count(a: Array) -> Any:
+def _count(a: Array) -> Array:
     return _bits(a).sum(axis=1)
 
 
-def _length(a: Array) -> Any:
+def _length(a: Array) -> Array:
     """Bits up to the highest that is set."""
     return (_bits(a) * np.arange(1, 33)).max(axis=1)
 
@@ -106,7 +106,7 @@ def _join_halves(a: Array, b: Array) -> Any:
     return (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
 
 
-def _shift(c: Array) -> Any:
+def _shift(c: Array) -> Array:
     return (c & 31).astype(np.uint64)
 
 

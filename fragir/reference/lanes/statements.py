@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -134,7 +134,7 @@ def _operand(threads: BlockThreads, op: ptx.InstructionOp, text: str) -> Stateme
     return None if special is None else StatementInput(exactly(special(threads)), None)
 
 
-def _power(threads: BlockThreads) -> Any:
+def _power(threads: BlockThreads) -> Array:
     return np.int64(1) << threads.lane
 
 

@@ -97,7 +97,7 @@ def _range(value: Array, undefined: Array, dtype: DType) -> tuple[Array, Array]:
 
 
 def _extreme(largest: bool, dtype: DType) -> Rule:
-    def left(old: Any, undefined: Any, operands: list[Any], unknown: list[Any]) -> Any:
+    def left(old: Array, undefined: Array, operands: list[Array], unknown: list[Array]) -> Array:
         low, high = _range(old, undefined, dtype)
         other_low, other_high = _range(operands[0], unknown[0], dtype)
         if largest:
@@ -113,7 +113,7 @@ def _extreme(largest: bool, dtype: DType) -> Rule:
 def _wrapping(up: bool) -> Rule:
     """inc and dec: an old value above the limit, whichever it is, gives one result."""
 
-    def left(old: Any, undefined: Any, operands: list[Any], unknown: list[Any]) -> Any:
+    def left(old: Array, undefined: Array, operands: list[Array], unknown: list[Array]) -> Array:
         low = old & ~undefined
         limit = operands[0] | unknown[0]
         if up:
@@ -153,10 +153,12 @@ class Shadowed:
             if arena is memory.shared:
                 self._on_shared(at, which, address.shape, sel, mask)
 
-    def _on_shared(self, at: Any, which: Any, shape: Any, sel: Select, mask: Mask) -> None:
+    def _on_shared(
+        self, at: Array, which: Array | None, shape: Any, sel: Select, mask: Mask
+    ) -> None:
         parts, shift = self.parts, (self.width * self.parts).bit_length() - 1
 
-        def values(rows: list[Any]) -> Any:
+        def values(rows: list[Array]) -> Array:
             each = np.stack([get(r, sel, mask) for r in rows], axis=-1)
             return (each if which is None else each[which]).reshape(-1, parts)
 
@@ -431,6 +433,6 @@ class Copies:
             self.uses.complain(issuer, name, what, warp, lane, 1, offset)
 
 
-def _cells(memory: DeviceMemory, cells: Any, size: int) -> U8:
+def _cells(memory: DeviceMemory, cells: Array, size: int) -> U8:
     """Cells of `size` bytes of shared memory: `[cells, size]`."""
     return memory.shared.bytes.reshape(-1, size)[cells]

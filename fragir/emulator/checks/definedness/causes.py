@@ -13,7 +13,7 @@ loses to all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ class Causes:
         read, written = list(sources), list(targets)
 
         def run(sel: Select, mask: Mask) -> None:
-            found: Any = np.full((1, 1), DEFINED, np.uint8)
+            found: Array = np.full((1, 1), DEFINED, np.uint8)
             for register in read:
                 bad = self.bits.row(register)[sel] != 0
                 bad = bad if mask is None else bad & mask

@@ -18,7 +18,7 @@ from fragir.emulator.checks.definedness.registers import (
 from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
-from fragir.emulator.numbers.types import Bools
+from fragir.emulator.numbers.types import Array, Bools
 from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
 from fragir.ptx.opcodes.row import Logic, Moves
@@ -78,7 +78,7 @@ class Computing:
         together = told == "warp"
 
         def run(sel: Select, mask: Mask) -> None:
-            chosen: list[Any] = [row[sel] for row in rows]
+            chosen: list[Array] = [row[sel] for row in rows]
             if together:
                 bad = spread_to_parts(chosen, 1, np.bool_)
                 bad = bad if mask is None else bad & mask

@@ -48,7 +48,7 @@ def element_ranks(undefined: Array, older: U8 | None, root: Root) -> U8 | None:
     """The ranks of elements; None where all are defined. `older`: what they are made of."""
     if not undefined.any():
         return None
-    known: Any = np.full(undefined.shape, _LAST) if older is None else older
+    known: Array = np.full(undefined.shape, _LAST) if older is None else older
     fresh: Array = undefined & (known == _LAST)
     found = np.where(undefined, known, _LAST)
     return np.where(fresh, root(fresh), found) if fresh.any() else found
@@ -200,13 +200,13 @@ class Matrices:
                 return of(undefined, known, root)
 
             def matrix(letter: str, fragment: Any) -> U8 | None:
-                def read(of: Products) -> Any:
+                def read(of: Products) -> Array:
                     return of.sources[letter].read(sel)[: fragment.count]
 
                 return ranked_by(partial(of_registers, fragment), letter, read)
 
             def word(of: Callable[..., U8 | None], letter: str) -> U8 | None:
-                def read(of: Products) -> Any:
+                def read(of: Products) -> Array:
                     return of.words[letter][sel][None]
 
                 return ranked_by(of, letter, read)
@@ -283,7 +283,7 @@ class Matrices:
         """Of an operand in registers."""
         form, groups, every = item.form, len(item.warps), expand(item.warps)
 
-        def words(plane: Any) -> Any:
+        def words(plane: Any) -> Array:
             found = plane.machine.files[32][rows[:, None], every]
             return found.reshape(len(rows), groups, WARPGROUP * LANES)
 
@@ -317,7 +317,7 @@ class Matrices:
         at = op.addresses(words, left=letter == "a", transposed=turned)
         chunks = (at.astype(np.int64) + home[:, None, None]) >> 4
 
-        def elements(plane: Any, size: int) -> Any:
+        def elements(plane: Any, size: int) -> Array:
             data = plane.memory.shared.bytes.reshape(-1, 16)[chunks]
             return descriptor.elements(data, size, transposed=turned).transpose(1, 2, 0)
 
@@ -338,7 +338,7 @@ class Matrices:
             count = LANES * WARPGROUP
             return Cause(ins, name, what, int(item.warps[group]), 0, count, address)
 
-        def root(fresh: Any) -> U8:
+        def root(fresh: Array) -> U8:
             return np.full(len(item.warps), self.causes.rank(ins, letter, find), np.uint8)
 
         return element_ranks(elements(self.plane, bits) != 0, older, root)
@@ -351,9 +351,9 @@ class Matrices:
         group: Sequence[tree.Instruction],
         at: int,
         warps: npt.NDArray[np.intp],
-        undefined: Any,
-        known: Any,
-        fresh: Any,
+        undefined: Array,
+        known: Array | None,
+        fresh: Array,
     ) -> U8:
         """The ranks of operand `at` of instructions, by instruction and warp: see `elements.Root`.
 

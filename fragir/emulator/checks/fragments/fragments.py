@@ -72,7 +72,7 @@ class ScaleOperands:
         ins: tree.Instruction,
         op: Mma,
         name: str,
-        rows: Sequence[Any],
+        rows: Sequence[Array],
         select: tuple[int, int],
         sel: Select,
         mask: Mask,
@@ -137,7 +137,7 @@ class WgmmaOperands:
         for plane in self.origins.planes:
             chunks = plane.memory.shared.bytes.reshape(-1, 16)
 
-            def read(addresses: Any, chunks: Any = chunks) -> Any:
+            def read(addresses: Any, chunks: Any = chunks) -> Array:
                 at = addresses.astype(np.int64) + home[:, None]
                 return chunks[np.minimum(at >> 4, len(chunks) - 1)]
 

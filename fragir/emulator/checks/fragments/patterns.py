@@ -212,7 +212,7 @@ class Patterns:
         return self._known[key]
 
 
-def _element_places(relative: I64, low: Any) -> Places:
+def _element_places(relative: I64, low: int | Array) -> Places:
     """Bit addresses of elements from the numbers of their bytes `[bytes, ...]` (-1: unknown)."""
     first = relative[0]
     places = np.where(first >= 0, first * 8 + low, UNKNOWN)

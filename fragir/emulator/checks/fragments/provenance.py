@@ -239,7 +239,7 @@ class ByteOrigins:
         outs = [p.target(ins, 0, kind) for p in decoders]
         neutral = 0xFF if facts(self.program.opcode(ins)).bits == LOGIC["and"] else 0
 
-        def whole(sel: Select, index: int) -> Any:
+        def whole(sel: Select, index: int) -> Array:
             value = np.ascontiguousarray(
                 np.broadcast_to(values[index][sel], values[index][sel].shape)
             )

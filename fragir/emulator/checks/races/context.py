@@ -249,7 +249,7 @@ class AccessGroup:
             self.ends = at.item(0), at.item(-1)
         return self._apart
 
-    def some(self, which: Any) -> AccessGroup:
+    def some(self, which: slice | Array) -> AccessGroup:
         """Those of a mask or, where it is a slice, all."""
         if isinstance(which, slice):
             return self

@@ -192,7 +192,7 @@ class Clusters:
         return bad
 
 
-def at(times: Vector, columns: I64) -> Any:
+def at(times: Vector, columns: I64) -> Array:
     """The times of columns; never, of columns that came later."""
     return np.where(columns < len(times), times[np.minimum(columns, len(times) - 1)], 0)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.races.clocks import COLUMN_MASK
-from fragir.emulator.numbers.types import I32, I64, Bools
+from fragir.emulator.numbers.types import I32, I64, Array, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Region
@@ -53,13 +53,13 @@ class LedgerRows:
     def __init__(self, shape: tuple[int, int], span: slice | None, index: Any = None) -> None:
         self.shape, self.span, self.index = shape, span, index
 
-    def of(self, values: Any) -> Any:
+    def of(self, values: Array) -> Array:
         """What an array has for them."""
         if self.span is None:
             return values[self.index]
         return values[self.span].reshape(self.shape)
 
-    def put(self, values: Any, new: Any) -> None:
+    def put(self, values: Array, new: Any) -> None:
         """Write into an array, for every access or every part."""
         if self.span is None:
             values[self.index] = new
