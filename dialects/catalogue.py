@@ -174,12 +174,12 @@ types      GLOBAL NO_UNROLL SHARED Space bits length register_bits registers sca
 
 _BRANCHES = rows(
     """
-operation      lowering        meaning         in_lanes        writer          layouts
-scf.condition  control         -               -               control         -
-scf.for        control:loop    control:loop    control:loop    control:loop    relations:ForLayouts
-scf.if         control:branch  control:branch  control:branch  control:branch  relations:IfLayouts
-scf.while      control:while_  control:while_  control:while_  control:while_  relations:WhileLayouts
-scf.yield      control:yield_  -               -               control:yield_  -
+operation      lowering        meaning         in_lanes       writer          layouts
+scf.condition  control         -               -              control         -
+scf.for        control:loop    control:loop    region:loop    control:loop    relations:ForLayouts
+scf.if         control:branch  control:branch  region:branch  control:branch  relations:IfLayouts
+scf.while      control:while_  control:while_  region:while_  control:while_  relations:WhileLayouts
+scf.yield      control:yield_  -               -              control:yield_  -
 """,
     "fragir.dialects",
     in_rooms=True,

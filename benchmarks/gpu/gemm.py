@@ -150,8 +150,7 @@ def schedules(case: Case, target: str, count: int) -> dict[str, str]:
     chooser, each of another PTX. Kinds differ in tile, warps, roles, cluster or sums in parts."""
     import fragir
     from fragir.dialects import frag
-    from fragir.passes.tiling.modelled import problem_of
-    from fragir.passes.tiling.role_schedule import unmapped_reason
+    from fragir.passes.tiling.gemm_schedule import problem_of, unmapped_reason
     from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, configurations, in_parts
     from fragir.scheduling.choice import rank
 

@@ -90,7 +90,7 @@ def main(
 
 
 def _draw(plan: ConversionPlan, found: ConversionReport, what: str, style: str, full: bool) -> None:
-    from fragir.draw.conversions import conversion_drawing, plan_facts
+    from fragir.draw.layouts import conversion_drawing, plan_facts
 
     facts = ((what, ""), *plan_facts(plan, found))
     show(conversion_drawing(plan.source, plan.target, facts), style, full)

@@ -83,7 +83,7 @@ def drawing_of(
         case View():
             return view_of(value.layout, (), view, colour, bits, reads)
         case Conversion(src=source, dst=target) | ConversionPlan(source=source, target=target):
-            from fragir.draw.conversions import conversion_drawing
+            from fragir.draw.layouts import conversion_drawing
 
             drawn = conversion_drawing(source, target)
             return replace(drawn, beside=source.shape[1] <= _NARROW)

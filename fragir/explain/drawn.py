@@ -15,9 +15,8 @@ from fragir import isa
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.shorthands import is_memref, memref_type
-from fragir.draw.conversions import conversion_drawing
 from fragir.draw.grid import Drawing, drawing
-from fragir.draw.layouts import layout_drawing
+from fragir.draw.layouts import conversion_drawing, layout_drawing
 from fragir.draw.memory import banks_drawing
 from fragir.errors import FragirError
 from fragir.explain.report import (

@@ -8,6 +8,7 @@ from .candidates import configurations as configurations
 from .candidates import in_parts as in_parts
 from .choice import Ranked as Ranked
 from .choice import choose as choose
+from .choice import described as described
 from .choice import rank as rank
 from .cost import Estimate as Estimate
 from .cost import at_least as at_least
@@ -16,7 +17,6 @@ from .devices import DEVICES as DEVICES
 from .devices import Device as Device
 from .devices import device_for as device_for
 from .devices import device_named as device_named
-from .explanation import described as described
 from .l2 import Traffic as Traffic
 from .l2 import best_group as best_group
 from .l2 import tile_order as tile_order

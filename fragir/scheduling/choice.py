@@ -1,8 +1,9 @@
-"""Schedules in the order of what they cost, and the choice among them."""
+"""The choice among schedules by what they cost, and why a product has the one it has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import NamedTuple
@@ -116,3 +117,150 @@ def choose(
         if cycles < least:
             best, least = every[place], cycles
     return best
+
+
+# -- explanation -----------------------------------------------------------------------------------
+# Why a product has its schedule: the candidates, what each costs, and what it waits for.
+
+SHOWN = 8
+_HEAD = (
+    *("tile", "warps", "stages", "blocks/SM", "waves"),
+    *("tensor", "shared", "L2", "memory", "all", "waits for"),
+)
+
+
+@dataclass(frozen=True)
+class ScheduleExplanation:
+    """One product's schedule among those that it might have."""
+
+    what: str
+    """The product, as in "frag.matmul in gemm"."""
+    problem: GemmProblem
+    assumed: tuple[str, ...]
+    """Sizes that only a launch knows, for which numbers were taken."""
+    chosen: Configuration
+    why: str
+    ranking: tuple[Ranked, ...]
+    """The cheapest first."""
+    remarks: tuple[str, ...] = ()
+    """What the program might say to have another one."""
+
+    def __str__(self) -> str:
+        """A head, a table in thousands of cycles, and what was chosen."""
+        problem, device = self.problem, self.problem.device
+        sizes = f"{problem.m} x {problem.n} x {problem.k}"
+        if problem.batch > 1:
+            sizes = f"{problem.batch} of {sizes}"
+        if self.assumed:
+            sizes += f" ({', '.join(self.assumed)} assumed)"
+        lines = [
+            f"{self.what}: {sizes}, {problem.element} in {problem.sums}, {problem.target} "
+            f"({device.name}, {device.sms} SMs); thousands of cycles"
+        ]
+        shown = list(self.ranking[:SHOWN])
+        own = next((one for one in self.ranking if one.candidate == self.chosen), None)
+        if own is None and self.chosen.problem(problem) is None:
+            own = Ranked(self.chosen, estimate(problem, self.chosen))
+        if own is not None and own not in shown:
+            shown.append(own)
+        rows = [_HEAD, *(_row(one) for one in shown)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+        for row, one in zip(rows, (None, *shown), strict=True):
+            mark = ">" if one is not None and one.candidate == self.chosen else " "
+            cells = [
+                cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append(f"{mark} {'  '.join(cells)}".rstrip())
+        lines.append(f"chosen: {described(self.chosen)}: {self.why}")
+        lines += [f"remark: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+
+def explain_choice(
+    what: str,
+    problem: GemmProblem,
+    chosen: Configuration,
+    usual: Configuration,
+    *,
+    given: Sequence[str] = (),
+    assumed: Sequence[str] = (),
+    spaces: Sequence[SearchSpace] = (FRAG_TILE,),
+    remarks: Sequence[str] = (),
+    sampled: str | None = None,
+) -> ScheduleExplanation:
+    """The ranking around a choice. `given`: the attributes that said the schedule; `sampled`: the
+    sizes for which it was chosen where a launch brings its own."""
+    every = [one for space in spaces for one in configurations(problem, space)]
+    ranking = tuple(rank(problem, every))
+    misfit = chosen.problem(problem)
+    if given:
+        why = f"{', '.join(given)} of the product {'says' if len(given) == 1 else 'say'} so"
+    elif sampled is not None and chosen != usual:
+        share = estimate(problem, usual).cycles / estimate(problem, chosen).cycles
+        why = (
+            f"{share:.2f} times as fast as the usual {described(usual)}; of {sampled} it is slower "
+            "for none"
+        )
+    elif sampled is not None or assumed:
+        why = f"the usual one of {problem.element}: a launch brings other sizes"
+    elif chosen == usual and ranking:
+        share = estimate(problem, chosen).cycles / ranking[0].estimate.cycles
+        why = (
+            "the cheapest is the usual one"
+            if share <= 1
+            else f"the usual one; the cheapest costs {100 - 100 / share:.0f} % less, where "
+            f"{100 - 100 / BETTER:.0f} % count"
+        )
+    else:
+        share = estimate(problem, usual).cycles / estimate(problem, chosen).cycles
+        why = f"{share:.2f} times as fast as the usual {described(usual)}"
+    if misfit is not None:
+        why += f"; {misfit}"
+    return ScheduleExplanation(what, problem, tuple(assumed), chosen, why, ranking, tuple(remarks))
+
+
+def described(candidate: Configuration) -> str:
+    """A schedule in a few words."""
+    kind = "warpgroups" if candidate.wgmma else "warps"
+    words = [
+        _by(candidate.tile),
+        f"{_by(candidate.warps)} {kind}",
+        f"{candidate.stages} stages",
+        *([candidate.roles] if candidate.roles != "together" else []),
+        *([f"clusters of {candidate.cluster}"] if candidate.cluster > 1 else []),
+        *(["persistent"] if candidate.persistent else []),
+        *([f"{candidate.order} {candidate.group}"] if candidate.order == "grouped" else []),
+        *(["C by shared memory"] if candidate.staged else []),
+        *([parts_in_words(candidate)] if candidate.parts > 1 else []),
+    ]
+    return ", ".join(words)
+
+
+def parts_in_words(candidate: Configuration) -> str:
+    """Into how many parts sums are cut."""
+    if candidate.even:
+        return f"even shares of {candidate.parts} parts at most"
+    return f"{candidate.parts} parts"
+
+
+def _row(one: Ranked) -> tuple[str, ...]:
+    candidate, cost = one
+    extra = described(candidate).split(", ")[3:]
+    return (
+        _by(candidate.tile) + (f" ({', '.join(extra)})" if extra else ""),
+        _by(candidate.warps),
+        str(candidate.stages),
+        str(cost.resident),
+        f"{cost.waves:.2f}",
+        *(_thousands(x) for x in (cost.tensor, cost.shared, cost.l2, cost.dram, cost.cycles)),
+        cost.limit,
+    )
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _thousands(cycles: float) -> str:
+    return f"{cycles / 1000:.1f}" if cycles < 100_000 else f"{cycles / 1000:.0f}"

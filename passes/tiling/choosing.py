@@ -13,14 +13,18 @@ from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.shorthands import memref_type
 from fragir.passes.tile_passes import kernels_of
-from fragir.passes.tiling.gemm_schedule import Schedule
-from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
+from fragir.passes.tiling.gemm_schedule import (
+    Schedule,
+    ScheduleChoice,
+    configuration_of,
+    problem_of,
+)
 from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems
 from fragir.passes.tiling.parts import cheapest_in_parts
 from fragir.passes.tiling.schedule import is_suitable, schedule_for
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
+from fragir.scheduling.choice import ScheduleExplanation, described, explain_choice
 from fragir.scheduling.cost import estimate
-from fragir.scheduling.explanation import ScheduleExplanation, described, explain_choice
 
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
@@ -55,7 +59,7 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
 
     space = FRAG_TILE._replace(parts=(usual.parts or (1, False),))
     if usual.roles:
-        from fragir.passes.tiling.role_schedule import space_of
+        from fragir.passes.tiling.gemm_schedule import space_of
 
         known = space_of(usual)
         if known is None:
@@ -65,7 +69,7 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
     found = choose(problem, configuration_of(usual), space=space)
     best = usual
     if usual.wgmma and not usual.roles:
-        from fragir.passes.tiling.role_schedule import may_have_roles, with_roles
+        from fragir.passes.tiling.gemm_schedule import may_have_roles, with_roles
         from fragir.scheduling.candidates import SPECIALISED
 
         if may_have_roles(product, problem, found):

@@ -15,9 +15,13 @@ from fragir.dialects.frag.memory_layout import strides_of
 from fragir.dialects.frag.tensor_copies import UNIT, contiguous
 from fragir.dialects.interfaces import Names
 from fragir.dialects.shorthands import memref_type
-from fragir.passes.tiling.gemm_schedule import Schedule
-from fragir.passes.tiling.modelled import configuration_of, problem_of
-from fragir.passes.tiling.role_schedule import unmapped_rows, with_roles
+from fragir.passes.tiling.gemm_schedule import (
+    Schedule,
+    configuration_of,
+    problem_of,
+    unmapped_rows,
+    with_roles,
+)
 from fragir.passes.tiling.schedule import is_suitable
 from fragir.scheduling.candidates import SPECIALISED, GemmProblem
 from fragir.scheduling.choice import choose_for_several

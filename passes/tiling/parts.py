@@ -15,8 +15,12 @@ from fragir.dialects.frag.raster import Along
 from fragir.dialects.shorthands import constant_of
 from fragir.errors import FragirError
 from fragir.passes.tiling.curve import Indices, Number
-from fragir.passes.tiling.gemm_schedule import Schedule
-from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
+from fragir.passes.tiling.gemm_schedule import (
+    Schedule,
+    ScheduleChoice,
+    configuration_of,
+    problem_of,
+)
 from fragir.passes.tiling.schedule import is_suitable
 from fragir.scheduling.candidates import (
     FRAG_TILE,
@@ -76,7 +80,7 @@ def space_of_parts(schedule: Schedule) -> SearchSpace | None:
     """What is enumerated beside a schedule: its roles and clusters stay."""
     if not schedule.roles:
         return FRAG_TILE
-    from fragir.passes.tiling.role_schedule import space_of
+    from fragir.passes.tiling.gemm_schedule import space_of
 
     return space_of(schedule)
 

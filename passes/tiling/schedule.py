@@ -63,7 +63,7 @@ def _schedule(
     a = product.memories()[0]
     roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
     if roles:
-        from fragir.passes.tiling.role_schedule import unmapped_reason  # few products have roles
+        from fragir.passes.tiling.gemm_schedule import unmapped_reason  # few products have roles
 
         remark = unmapped_reason(product, target)
         roles = remark is None

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from fragir.draw.conversions import conversion_drawing
+from fragir.draw.layouts import conversion_drawing
 from fragir.draw.memory import addresses_of, banks_drawing, memory_drawing, passes_of
 from fragir.draw.svg import svg
 from fragir.errors import FragirError

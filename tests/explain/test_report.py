@@ -15,8 +15,7 @@ from xdsl.printer import Printer
 import fragir
 from fragir import isa
 from fragir.compilation.program import emit_with_origins, lower, parse
-from fragir.draw.conversions import conversion_drawing
-from fragir.draw.layouts import slot_label
+from fragir.draw.layouts import conversion_drawing, slot_label
 from fragir.errors import FragirError
 from fragir.explain import explain, explain_ptx
 from fragir.explain.programs import lines_of, statements

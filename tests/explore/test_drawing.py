@@ -8,9 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from fragir import isa
-from fragir.draw.conversions import conversion_drawing
 from fragir.draw.grid import Grid
-from fragir.draw.layouts import COLOURS, hardware_drawing, is_of_registers, layout_drawing
+from fragir.draw.layouts import (
+    COLOURS,
+    conversion_drawing,
+    hardware_drawing,
+    is_of_registers,
+    layout_drawing,
+)
 from fragir.draw.memory import memory_drawing
 from fragir.errors import FragirError
 from fragir.explore.document import tables

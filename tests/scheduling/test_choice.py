@@ -18,7 +18,7 @@ from fragir.errors import FragirError
 from fragir.isa.products import DENSE, shapes
 from fragir.isa.spelling import mnk
 from fragir.passes.tiling.choosing import choice_for
-from fragir.passes.tiling.modelled import configuration_of, problem_of
+from fragir.passes.tiling.gemm_schedule import configuration_of, problem_of
 from fragir.ptx.machines import THREADS, machine
 from fragir.scheduling.candidates import (
     EVERY,

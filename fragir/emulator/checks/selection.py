@@ -197,7 +197,7 @@ CHECK = (
     ("extents", "Extents"),
     ("tensor_maps", "TensorMaps"),
     ("tensor_maps", "RowEnds"),
-    ("sparse_metadata", "SparseMetadata"),
+    ("operand_contents", "SparseMetadata"),
     ("operand_contents", "OperandContents"),
 )
 #: `fragments=True`.

@@ -23,13 +23,14 @@ from fragir.emulator.launch.decoding import Decoding, Shelf
 from fragir.emulator.launch.division import Again, Division, jobs_of, obstacle, unit_of
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
 from fragir.emulator.launch.placement import (
+    Variables,
     initialise,
     lay_out_frames,
     place_constants,
     place_variables,
     stack_of,
+    unset,
 )
-from fragir.emulator.launch.variables import Variables, unset
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import DeviceMemory
