@@ -32,8 +32,7 @@ from fragir.mlir.diagnostics import fail, note_place
 from fragir.passes.lowering import operations as operations
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Stride, Value
 from fragir.passes.lowering.copies import has_cp_async
-from fragir.passes.lowering.counts import names_of_sizes
-from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.lane_builder import Lanes, names_of_sizes
 from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.roles import RESIDENT, check_shared_out
 from fragir.passes.lowering.state import LoweringState

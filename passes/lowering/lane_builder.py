@@ -13,22 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar, overload
+from typing import TypeVar, cast, overload
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.interfaces import FragmentwiseInterface, accesses_of
+from fragir.dialects.ptx.tensor_maps import COUNTS
 from fragir.dialects.shorthands import is_vector
 from fragir.errors import FragirError
 from fragir.layout.modes import WARP
 from fragir.mlir.diagnostics import fail
-from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.arithmetic import Arithmetic, Distance, Stride, Value
 from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.state import LoweringState, fragments_of
 from fragir.passes.lowering.tile_access import split
@@ -420,3 +421,28 @@ def _check_whole(tile: frag.TileType) -> None:
 
 def _value_text(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a result"
+
+
+# -- counts ----------------------------------------------------------------------------------------
+# Products of sizes that a kernel counts through in 32 bits, and a launch holds to that.
+#
+# Dimensions that memory has as one (`memref.collapse_shape`) are as many places as their product
+# says. What a launch must keep below 2^31 is noted on the function.
+
+
+def names_of_sizes(state: LoweringState) -> dict[SSAValue, str]:
+    """The names of dynamic sizes, by the values that they are in the kernel."""
+    known = state.of_subject.setdefault("sizes", {})
+    return cast("dict[SSAValue, str]", known)
+
+
+def note_count(state: LoweringState, size: Stride) -> None:
+    """Notes that a launch must keep a product of sizes below 2^31, where these are arguments'."""
+    names = names_of_sizes(state)
+    if not isinstance(size, Distance) or any(factor not in names for factor in size.factors):
+        return
+    words: list[Attribute] = [StringAttr(names[factor]) for factor in size.factors]
+    count = ArrayAttr([IntegerAttr(size.scale, i64), *words])
+    known = cast("ArrayAttr[Attribute]", state.attributes.get(COUNTS, ArrayAttr([])))
+    if count not in known.data:
+        state.attributes[COUNTS] = ArrayAttr([*known.data, count])

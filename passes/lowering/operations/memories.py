@@ -16,8 +16,7 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.arithmetic import Distance, Stride, Value, times
-from fragir.passes.lowering.counts import note_count
-from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.lane_builder import Lanes, note_count
 from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import (
     LaneMemory,
