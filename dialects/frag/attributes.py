@@ -96,7 +96,7 @@ def _tile_layout(fragment: MmaFragment, shape: tuple[int, ...]) -> Layout:
         return layout
     if len(shape) != 2:
         raise FragirError(f"{fragment.instruction} counts its dimensions in one order only")
-    from fragir.layout.regrouping import in_order  # few programs need it
+    from fragir.layout.reorder import in_order  # few programs need it
 
     for name, order in fragment.orders:
         layout = in_order(layout, DIMENSIONS[fragment.operand].index(name), order)

@@ -164,7 +164,7 @@ def reordered_demands(
 
     Nothing where there is no such order, or where it is the one demanded.
     """
-    from fragir.layout.regrouping import free_order  # few programs need it
+    from fragir.layout.reorder import free_order  # few programs need it
 
     tile = tile_of(value_of(a.value))
     plain = [one.layout for one in (a, b) if isinstance(one.layout, MmaLayoutAttr)]
@@ -201,7 +201,7 @@ def columns_and_rows(
     """
     order = _order_of_columns(d, layout)
     if order is not None:
-        from fragir.dialects.frag.memory_layout import row_order  # few programs need it
+        from fragir.dialects.frag.row_orders import row_order  # few programs need it
 
         rows = memref_type(b.value.type).get_shape()[-2]
         with suppress(FragirError):
@@ -213,7 +213,7 @@ def _order_of_columns(d: LayoutDemand, layout: Attribute) -> Layout | None:
 
     None where there is no such order, or where it is the one demanded.
     """
-    from fragir.layout.regrouping import free_order  # few programs need it
+    from fragir.layout.reorder import free_order  # few programs need it
 
     tile, plain = tile_of(value_of(d.value)), d.layout
     if not isinstance(plain, MmaLayoutAttr) or plain.data.orders:

@@ -345,7 +345,7 @@ def _access_cost(
     places = layout.layout(*tile_of(tile).shape)
     order = layouts.get(op.memory)
     if isinstance(order, ExplicitLayoutAttr):
-        from fragir.dialects.frag.memory_layout import tile_in_rows_order  # few programs need it
+        from fragir.dialects.frag.row_orders import tile_in_rows_order  # few programs need it
 
         row = op.all_indices()[-2]
         assert isinstance(row, int)
@@ -367,7 +367,7 @@ def _rows(op: LoadOp | StoreOp, layout: Attribute) -> Iterator[LayoutDemand]:
     memory = memref_type(op.memory.type)
     if not is_shared(memory):
         return
-    from fragir.dialects.frag.memory_layout import row_order  # few programs need it
+    from fragir.dialects.frag.row_orders import row_order  # few programs need it
 
     row = DIMENSIONS[layout.data.operand][0 if op.transposed is None else 1]
     for name, order in layout.data.orders:

@@ -56,8 +56,8 @@ from .products import raked_product as raked_product
 from .products import tiled_product as tiled_product
 from .products import zipped_product as zipped_product
 from .reduction import reduced as reduced
-from .regrouping import free_order as free_order
-from .regrouping import in_order as in_order
+from .reorder import free_order as free_order
+from .reorder import in_order as in_order
 from .reshaping import coalesce as coalesce
 from .reshaping import recast as recast
 from .reshaping import reshape as reshape

@@ -254,7 +254,7 @@ def _require_counted_memory(
     if not given or memory.layout is None:
         return memory
     from fragir.layout.composition import compose, identity  # few programs need them
-    from fragir.layout.regrouping import in_order
+    from fragir.layout.reorder import in_order
 
     layout = memory.layout
     counted = identity(dict(zip(layout.names, map(layout.size, layout.names), strict=True)))

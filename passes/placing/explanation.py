@@ -242,7 +242,7 @@ def _memories(chosen: Chosen) -> Iterator[MemoryExplained]:
 
 
 def _modes(order: frag.LayoutAttr) -> str:
-    from fragir.dialects.frag.memory_layout import repeated_part
+    from fragir.dialects.frag.row_orders import repeated_part
 
     assert isinstance(order, frag.ExplicitLayoutAttr)
     return " ".join(map(str, repeated_part(order.data).axes[0].modes))

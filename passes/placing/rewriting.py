@@ -45,7 +45,7 @@ def write(inference: Inference) -> None:
 
 def _lay(matrix: SharedMatrix, order: frag.LayoutAttr) -> None:
     """Lets the rows of memory lie in an order, in its type and in those of its views."""
-    from fragir.dialects.frag.memory_layout import rows_as_they_are, type_in_row_order
+    from fragir.dialects.frag.row_orders import rows_as_they_are, type_in_row_order
 
     if order == rows_as_they_are(matrix.rows):
         return

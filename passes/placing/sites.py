@@ -229,7 +229,7 @@ class SiteGraph:
 
 def memory_site(number: int, matrix: SharedMatrix) -> MemorySite:
     """The site of memory, whose rows lie as they are unless somebody wants them otherwise."""
-    from fragir.dialects.frag.memory_layout import rows_as_they_are
+    from fragir.dialects.frag.row_orders import rows_as_they_are
 
     owner = owner_of(matrix.root)
     site = MemorySite(number, (matrix.rows,), owner, list(matrix.values), matrix=matrix)

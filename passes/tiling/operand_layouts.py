@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.memory_layout import row_order, type_in_row_order
 from fragir.dialects.frag.product_layouts import choose, wgmma_n
+from fragir.dialects.frag.row_orders import row_order, type_in_row_order
 from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
 from fragir.layout.modes import Axis

@@ -13,7 +13,7 @@ import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Layout, compose, identity, inverse
-from fragir.layout.regrouping import free_order, in_order
+from fragir.layout.reorder import free_order, in_order
 from fragir.layout.shared import swizzled_elements
 from fragir.passes.frag_place import FragPlacePass
 

@@ -13,7 +13,7 @@ import fragir
 from benchmarks.sweeps import row_orders
 from benchmarks.sweeps.row_orders import MOVES, TYPES, M, by_warps, chain, drawn, shared
 from fragir.dialects import frag
-from fragir.dialects.frag.memory_layout import row_order, tile_in_rows_order
+from fragir.dialects.frag.row_orders import row_order, tile_in_rows_order
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
