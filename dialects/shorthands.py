@@ -22,8 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 # -- narrow ----------------------------------------------------------------------------------------
 # Types of xDSL with their type parameter, which isinstance alone leaves open.
 #
-# These compare classes exactly: attributes of xDSL are final, and isinstance on their abstract
-# base
+# These compare classes exactly: attributes of xDSL are final, and isinstance on their abstract base
 # classes costs a call in Python, which counts where every operation is asked.
 
 

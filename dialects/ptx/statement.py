@@ -158,8 +158,7 @@ def writes(instruction: tree.Instruction) -> bool:
 # What an instruction does beside computing its result, told from its row in the table of opcodes.
 #
 # An instruction is pure where its row names nothing else. Those that a warp executes together have
-# no
-# effect on memory, but do not move into or out of control flow. What is in no row, or accesses
+# no effect on memory, but do not move into or out of control flow. What is in no row, or accesses
 # memory in order, reads and writes.
 
 

@@ -29,8 +29,7 @@ from fragir.errors import FragirError, printable
 # -- examples --------------------------------------------------------------------------------------
 # Help that ends in examples: what one wants, and the command that does it.
 #
-# They stand beside the command, as `command(examples=...)`. tests/cli/test_help.py executes them
-# in
+# They stand beside the command, as `command(examples=...)`. tests/cli/test_help.py executes them in
 # their order, in a folder that has what a clone has.
 
 Examples = Sequence[tuple[str, str]]
@@ -140,8 +139,7 @@ def signals_as_exceptions() -> Generator[None]:
 # Standard streams that are closed (`>&-`, `<&-`): Python has None in their place.
 #
 # What a command wants to print or read then fails as for any file that cannot be used, and nothing
-# else notices: `print(..., file=None)` would write the notes of stderr to stdout, and the next
-# file
+# else notices: `print(..., file=None)` would write the notes of stderr to stdout, and the next file
 # opened would get the number of the closed stream.
 
 

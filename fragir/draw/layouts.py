@@ -210,8 +210,7 @@ def _grids(
 # A conversion as a drawing: who holds each element before and after, and what moves how far.
 #
 # Both pictures have the colours of the lanes that hold an element *before*: where a colour stands
-# in
-# the second picture, there its elements have gone.
+# in the second picture, there its elements have gone.
 
 _WAYS = ("stay where they are", "change their register", "change their lane", "change their warp")
 

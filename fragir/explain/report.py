@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 # Pictures of layouts that stay legible and small: a part, and by which rule the rest goes on.
 #
 # `fragir.draw` leaves out rows and columns that repeat by one step. The fragments of several warps
-# repeat by several: 8 rows on two more elements, 64 rows on the next warp. Of those the first
-# block
+# repeat by several: 8 rows on two more elements, 64 rows on the next warp. Of those the first block
 # is drawn, and the steps are said for every power of two of blocks.
 
 MOST = 1 << 10

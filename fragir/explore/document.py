@@ -24,8 +24,7 @@ from fragir.isa.operand_tiles import operand_tiles
 # -- bundle ----------------------------------------------------------------------------------------
 # Modules of JavaScript as one script, for pages that are one file.
 #
-# The modules of a folder are joined in the order in which they import each other, and are
-# functions
+# The modules of a folder are joined in the order in which they import each other, and are functions
 # of their own in the script. They say `import { a, b as c } from "./x.js";` and `export const`,
 # `export function` (also `async`), `export class` or `export { a, b };`, each a statement on one
 # line.

@@ -1,4 +1,4 @@
-// Leaves repeats of a large picture out: the rule of `fragir/draw/folding.py`.
+// Leaves repeats of a large picture out: the rule of `fragir/draw/grid.py`.
 
 export const MANY = 1 << 11;
 const FEWEST = 3;

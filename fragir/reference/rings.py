@@ -165,10 +165,8 @@ def await_(run: Run, op: frag.AwaitOp) -> None:
 # The meaning of roles: they run side by side, and wait for each other in rings.
 #
 # Each has a thread of Python, of which one runs at a time: until it has to wait (`Run.wait_for`),
-# or
-# is done. Then the next one in order runs that need not wait any more. So a program takes one
-# course,
-# always the same, and where none can go on that is known at once.
+# or is done. Then the next one in order runs that need not wait any more. So a program takes one
+# course, always the same, and where none can go on that is known at once.
 
 
 class _StoppedError(BaseException):

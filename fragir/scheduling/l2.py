@@ -14,8 +14,7 @@ from typing import NamedTuple
 # -- orders ----------------------------------------------------------------------------------------
 # Orders in which the tiles of a matrix are visited, as lists of (row, column) of tiles.
 #
-# Tiles that are near each other in an order are computed at the same time, and share what they
-# read
+# Tiles that are near each other in an order are computed at the same time, and share what they read
 # of A (their row) and of B (their column) in the L2 cache.
 
 Tile = tuple[int, int]

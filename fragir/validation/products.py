@@ -20,8 +20,7 @@ from fragir.isa.query import View
 # -- codes -----------------------------------------------------------------------------------------
 # Small integers as the bits of any element type, and codes packed into registers.
 #
-# Written from the formats themselves (PTX ISA 9.2, section 5.2 and its tables of fp8, fp6 and
-# fp4),
+# Written from the formats themselves (PTX ISA 9.2, section 5.2 and its tables of fp8, fp6 and fp4),
 # apart from the emulator's and the reference's conversions.
 
 Ints = NDArray[np.int64]

@@ -39,8 +39,7 @@ from fragir.dialects.limits import check_index, is_s32
 # Distances in memory: strides that are products of sizes, which 32 bits need not hold.
 #
 # A size and an index have 32 bits, a product of them has not: the stride of a matrix of 8192 x
-# 128256
-# f32 is 4.2 GB. So such a stride stays a product until an address is formed, in 64 bits:
+# 128256 f32 is 4.2 GB. So such a stride stays a product until an address is formed, in 64 bits:
 #
 #     index * d1 * 4             mul.wide.s32 x, index, d1; mad.lo.s64 address, x, 4, pointer
 #     index * d1 * d2 * 4        ahead of loops: mul.wide.s32 s, d1, d2; shl.b64 s, s, 2

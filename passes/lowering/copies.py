@@ -375,13 +375,10 @@ def _choose(ar: Arithmetic, ways: Sequence[_Way]) -> None:
 # Copies of rows that begin at any address: words of memory, shifted in registers.
 #
 # Of elements of one or two bytes a row may begin inside of a word. A thread reads the words of
-# memory
-# in which its piece of a row lies, one more than the piece has, shifts each with the next
+# memory in which its piece of a row lies, one more than the piece has, shifts each with the next
 # (`prmt`), and stores the piece whole; all loads of a round are issued before the first store.
-# Words
-# are read only where all of their elements lie in the row; the columns at the row's end, where
-# that
-# is not so, go element by element, in a loop that has nothing to do elsewhere:
+# Words are read only where all of their elements lie in the row; the columns at the row's end,
+# where that is not so, go element by element, in a loop that has nothing to do elsewhere:
 #
 #     columns of the tile     0 ... inner           inner ... outer        outer ... end
 #                             pieces, by words      by elements            pieces of zeros

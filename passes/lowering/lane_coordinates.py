@@ -149,11 +149,9 @@ def _rule(layout: Layout, dim: int, threads: int) -> tuple[PositionRule, tuple[s
 # Numbers that differ from thread to thread, computed once at the top of a kernel.
 #
 # A `Linear` number adds up columns, without carry, for the bits of the thread's number that are
-# set.
-# Bits that move by the same distance are taken together: `(thread & mask) << shift`. A pattern of
-# several bits that hangs on one bit, as in selectors of prmt, is a product: `(thread >> k & 1) *
-# c`.
-# A `LaneTable` becomes a mask of lanes for every bit.
+# set. Bits that move by the same distance are taken together: `(thread & mask) << shift`. A pattern
+# of several bits that hangs on one bit, as in selectors of prmt, is a product: `(thread >> k & 1) *
+# c`. A `LaneTable` becomes a mask of lanes for every bit.
 
 LANES = 1 << LANE_BITS
 
@@ -434,9 +432,8 @@ def _signed_mask(mask: int) -> int:
 #
 # A pointer is where the memory begins plus the number. Shared memory begins at a multiple of
 # `ALIGNED`, so bits below that may be flipped in a pointer too. Where accesses need several
-# pointers
-# that differ so, only one is a sum: its first term is added by the very instruction that shifts
-# it, and other terms, and what makes the other pointers, are flipped.
+# pointers that differ so, only one is a sum: its first term is added by the very instruction that
+# shifts it, and other terms, and what makes the other pointers, are flipped.
 
 
 def pointers(

@@ -213,17 +213,14 @@ def _from_memory(
 #
 # The operands of products want four bytes along K in a register. Where memory runs along the other
 # dimension, n, those are in four rows. ldmatrix transposes pairs of bytes: lane (g, t) gets the
-# bytes
-# n = 2g and 2g + 1 of two rows; `prmt` takes the registers of two such matrices apart, to those of
-# columns 2g and 2g + 1 with four rows each. So a lane must hold neighbours along n, as it does
-# where
-# the instruction's n are counted as "8:2 2:1".
+# bytes n = 2g and 2g + 1 of two rows; `prmt` takes the registers of two such matrices apart, to
+# those of columns 2g and 2g + 1 with four rows each. So a lane must hold neighbours along n, as it
+# does where the instruction's n are counted as "8:2 2:1".
 #
 #     rows of the two matrices: 0 1  4 5 | 10 11  14 15  and  2 3  6 7 | 8 9  12 13
 #
 # Lanes t = 2, 3 have the two matrices exchanged, and exchange them back by their selector: eight
-# rows
-# 0 1 4 5 8 9 12 13 would meet in the banks of a swizzle, these do not. PTX ISA 9.2, section
+# rows 0 1 4 5 8 9 12 13 would meet in the banks of a swizzle, these do not. PTX ISA 9.2, section
 # 9.7.14.5.15.
 
 PER = 4  # bytes of a register, and of two rows of a pair

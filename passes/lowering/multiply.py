@@ -278,10 +278,8 @@ def _require_counted_memory(
 # * at the end of a loop's body, where A or metadata are registers that the next turn writes anew.
 #
 # What is waited for has an *age*: how many groups have been committed since its own, the least of
-# all
-# ways to that place. That many may be under way behind the wait. What is complete on every way,
-# since
-# something else was waited for, is not waited for again.
+# all ways to that place. That many may be under way behind the wait. What is complete on every way,
+# since something else was waited for, is not waited for again.
 
 SUBJECT = "products in flight"
 """Under which name the lowering keeps what is known of them, once that has been asked for."""

@@ -253,8 +253,7 @@ def _require_whole_bytes(ar: Arithmetic, value: Stride, per: int, what: str) -> 
 # Elements of four bits that a lane holds in another order than memory: loaded as they lie there.
 #
 # Bytes hold neighbours of memory, so a load gives them in memory's order. Where the tile's layout
-# counts them otherwise (B of a product whose memory runs along N; weights that were put in an
-# order
+# counts them otherwise (B of a product whose memory runs along N; weights that were put in an order
 # in which they are unpacked with fewer instructions), they are loaded as memory has them, and
 # `ptx.nibbles` names the order. What they are cast to is made in that order at no cost.
 

@@ -86,13 +86,11 @@ def users_of_memory(memory: SSAValue) -> Iterator[Operation]:
 # -- ring turns ------------------------------------------------------------------------------------
 # Rings whose slots roles share out by turns: the place in the ring goes from role to role.
 #
-# The number of the next slot, and whether the round is odd, are registers of the role whose turn
-# it
+# The number of the next slot, and whether the round is odd, are registers of the role whose turn it
 # is. Passing its turn on, one thread writes them for the role that is next, which reads them as
-# soon
-# as it has the turn. Every role has a place of its own to read from: it is written again only when
-# the role has passed its turn on, so has read it. The barriers of turns order both (PTX ISA 9.2,
-# section 9.7.13.1).
+# soon as it has the turn. Every role has a place of its own to read from: it is written again only
+# when the role has passed its turn on, so has read it. The barriers of turns order both (PTX ISA
+# 9.2, section 9.7.13.1).
 
 SUBJECT = "ring turns"
 """What `LoweringState.of_subject` knows them by."""

@@ -26,10 +26,8 @@ from fragir.passes.lowering.team import BARRIERS, BarrierNumbers, Team
 # Turns of roles: a named barrier for each role that takes them.
 #
 # A role waits at its own barrier, where the role before it arrives without waiting when it passes
-# its
-# turn on; both are counted (PTX ISA 9.2, section 9.7.13.1). So that the first role's first turn
-# comes
-# too, the last role arrives there when it begins.
+# its turn on; both are counted (PTX ISA 9.2, section 9.7.13.1). So that the first role's first turn
+# comes too, the last role arrives there when it begins.
 
 TURNS = "turns"
 """What `LoweringState.of_subject` knows them by."""

@@ -34,12 +34,10 @@ from fragir.ptx.machines import STATIC_SHARED
 # -- scratch turns ---------------------------------------------------------------------------------
 # Conversions alone in a loop: two halves of an area, one for turns of even number, one for odd.
 #
-# A turn may then store before all threads have loaded what the turn before it stored. What the
-# turn
+# A turn may then store before all threads have loaded what the turn before it stored. What the turn
 # before that one stored, in the same half, they have loaded: they have come past the barrier
-# between
-# stores and loads of the turn between. So a turn waits once, not twice. The half is a bit of the
-# loop's counter, moved to where it is one of the address.
+# between stores and loads of the turn between. So a turn waits once, not twice. The half is a bit
+# of the loop's counter, moved to where it is one of the address.
 
 AccessOp: TypeAlias = ptx.LoadOp | ptx.StoreOp | ptx.LdmatrixOp | ptx.StmatrixOp
 

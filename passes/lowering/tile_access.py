@@ -193,8 +193,8 @@ def split(ar: Arithmetic, vector: SSAValue, width: int) -> list[SSAValue]:
 # Tiles of bytes in shared memory whose lanes have two neighbours, as accumulators do.
 #
 # A register has four bytes, two pairs at two places: each pair is one access of 16 bits. The low
-# pair
-# is stored as it stands, the high one is shifted down; loaded pairs become a register by `prmt`.
+# pair is stored as it stands, the high one is shifted down; loaded pairs become a register by
+# `prmt`.
 
 PER = 4  # bytes of a register
 PAIR = ptx.vector_type(IntegerType(8), 2)

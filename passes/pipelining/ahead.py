@@ -22,16 +22,12 @@ from fragir.passes.tiling.operand_layouts import instruction_of
 # Fragments of a turn that the turn before loads, ahead of its last products.
 #
 # Where a turn awaits its slot and then loads from it, the tensor cores wait for all of that. So
-# where
-# a slot has two instructions along K, the fragments of the first are carried round the loop: a
-# turn
-# loads those of the second, multiplies the first, awaits the next slot, loads its first fragments
-# and
-# multiplies the second meanwhile. All that a slot holds is in registers by then, so that it is
-# filled
-# again in the same turn. (Of more instructions all but the first would have to be in registers
-# before
-# the next slot is awaited, for ptxas moves that ahead of products: they do not fit.)
+# where a slot has two instructions along K, the fragments of the first are carried round the loop:
+# a turn loads those of the second, multiplies the first, awaits the next slot, loads its first
+# fragments and multiplies the second meanwhile. All that a slot holds is in registers by then, so
+# that it is filled again in the same turn. (Of more instructions all but the first would have to be
+# in registers before the next slot is awaited, for ptxas moves that ahead of products: they do not
+# fit.)
 
 REGISTERS = 255
 """Of a thread (CUDA programming guide, technical specifications per compute capability)."""

@@ -107,8 +107,7 @@ def _again(value: SSAValue, layout: frag.LayoutAttr) -> Operation:
 # -- staging ---------------------------------------------------------------------------------------
 # The last resort: other shapes of tiles through shared memory, where registers cannot hold them.
 #
-# What only renames registers (`frag.reshape`, `frag.slice`, ...) may take so many of a lane, or
-# ask
+# What only renames registers (`frag.reshape`, `frag.slice`, ...) may take so many of a lane, or ask
 # for layouts that do not go together. Then some of these operations are `staged`: their tiles have
 # any layouts, and their elements go through shared memory. A remark says so.
 

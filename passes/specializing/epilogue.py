@@ -162,8 +162,7 @@ def _of_argument(block: Block, value: SSAValue) -> int:
 # -- pieces ----------------------------------------------------------------------------------------
 # A store and what it stores, column by column of pieces: fewer registers, less memory at a time.
 #
-# What is computed element by element for a store alone, loads among it, is computed for each
-# piece;
+# What is computed element by element for a store alone, loads among it, is computed for each piece;
 # of other tiles pieces are taken, which costs nothing where lanes hold whole columns.
 
 Index = int | SSAValue

@@ -266,8 +266,7 @@ def write_copies(function: func.FuncOp) -> None:
 # Where an element lies in one view of memory, by where it lies in another one.
 #
 # A place along a dimension is a row of digits, each a loop's expression and how far it runs, the
-# outermost first: dimensions taken together have the digits of all of them, a dimension taken
-# apart
+# outermost first: dimensions taken together have the digits of all of them, a dimension taken apart
 # divides its own. So what was taken together and apart again is no division.
 
 Digit = tuple[AffineExpr, int]

@@ -119,15 +119,11 @@ def instruction_of(product: frag.MmaOp, warps: tuple[int, int], wgmma: bool, tar
 # An operand of wgmma that is transposed in shared memory, on its way from global memory.
 #
 # wgmma reads elements other than of 16 bits K-major, and one operand only from registers. Where
-# both
-# A and B lie across K, the other one is read from its slot by all warps, as fragments whose rows
-# are
-# written K-major to a second place, from which wgmma reads. Bytes are read as pairs by `ldmatrix`
-# and
-# taken apart by `prmt`, tf32 two at a time; both are written by `stmatrix`. Lanes hold every
-# second
-# row, so rows lie in that order in the second place, eight that are written together beside each
-# other, and the accumulators' columns are counted so.
+# both A and B lie across K, the other one is read from its slot by all warps, as fragments whose
+# rows are written K-major to a second place, from which wgmma reads. Bytes are read as pairs by
+# `ldmatrix` and taken apart by `prmt`, tf32 two at a time; both are written by `stmatrix`. Lanes
+# hold every second row, so rows lie in that order in the second place, eight that are written
+# together beside each other, and the accumulators' columns are counted so.
 
 FRAGMENTS = {8: "m16n8k32", 32: "m16n8k8"}  # whose A is read and written, by bits of an element
 

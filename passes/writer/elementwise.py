@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 # Masks that are one instruction with what takes them: `(a & m) ^ b` is a `lop3`.
 #
 # But not where all that is asked of it is whether it is zero: ptxas 12.9 to 13.5 crashes at a
-# `lop3`
-# whose only reader is a `setp.eq` with 0 that guards something, on every target. It makes one
-# instruction of the two that stand there instead.
+# `lop3` whose only reader is a `setp.eq` with 0 that guards something, on every target. It makes
+# one instruction of the two that stand there instead.
 
 # truth tables of (a, m, b), made of 0xF0, 0xCC and 0xAA (PTX ISA 9.2, section 9.7.8.6)
 _TABLES = {

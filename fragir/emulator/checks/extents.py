@@ -1,8 +1,8 @@
 """Accesses beyond one variable into its neighbour, in any space.
 
 Bounds of memory are the machine's to check: of a block's shared memory, of a buffer. Here an
-address that comes from a variable (`address_origins.py`) must stay within it. PTX says nothing of
-where variables lie, so whatever lies behind one is not known.
+address that comes from a variable must stay within it. PTX says nothing of where variables
+lie, so whatever lies behind one is not known.
 """
 
 from __future__ import annotations

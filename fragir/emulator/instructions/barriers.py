@@ -133,7 +133,7 @@ def _fence(d: Decoder, ins: tree.Instruction) -> Step:
 
 
 def _dependent_grids(d: Decoder, ins: tree.Instruction) -> Step:
-    """griddepcontrol: grids run one after the other here (`machine/past_grids.py`)."""
+    """griddepcontrol: grids run one after the other here (`machine/state.py`)."""
     machine = d.machine
     if not machine.chained:
         return nothing

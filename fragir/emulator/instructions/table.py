@@ -87,8 +87,7 @@ def step_of(d: Decoder, placed: Placed) -> Step:
 # Which instructions the compiled library executes in straight-line runs, and as what.
 #
 # Those whose row says what they compute are the operation that has the same expression; other rows
-# have an encoder beside their decoder. It gives up with `NoStraightCode` where a word or an
-# operand
+# have an encoder beside their decoder. It gives up with `NoStraightCode` where a word or an operand
 # is not covered; then the instruction's step runs.
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 # -- obstacles -------------------------------------------------------------------------------------
 # Whether the blocks of a launch may run in several processes, each some of them.
 #
-# What blocks do to each other's memory is found while they run (`machine/footprints.py`). Here is
+# What blocks do to each other's memory is found while they run (`machine/arena.py`). Here is
 # the rest: what a launch does that is one for all its blocks, and what makes it likely that they
 # meet, so that it were in vain.
 

@@ -169,8 +169,8 @@ def run(
     `arguments` in the order of the PTX parameters: a C-contiguous numpy array is a device buffer,
     read and written in place (arrays that overlap are one buffer); numbers are converted by the
     parameter's declared type; bytes are a by-value struct; None is a null pointer; `Struct`,
-    `Pointer` and `pointers` (`parameters.py`) hold pointers. `shared` is the
-    number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
+    `Pointer` and `pointers` hold pointers. `shared` is the number of bytes of
+    dynamic shared memory. `target` (default: the PTX's own) decides the
     arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
     newest unless given) is the assembler whose emulation of what the machine lacks is imitated
     (fp8 mma.sync on sm_90). `check` looks for errors that do not stop the run

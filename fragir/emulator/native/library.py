@@ -114,10 +114,9 @@ def load(path: Path) -> CompiledLibrary:
 # -- threads ---------------------------------------------------------------------------------------
 # Threads inside one step: parts of its work side by side.
 #
-# What a step does for some warps it does for others without looking at the first. So the parts of
-# a
-# step share nothing that is written, and results are the same whatever the number of threads.
-# The threads are kept from step to step, and are not inherited by a forked process.
+# What a step does for some warps it does for others without looking at the first. So the parts of a
+# step share nothing that is written, and results are the same whatever the number of threads. The
+# threads are kept from step to step, and are not inherited by a forked process.
 
 T = TypeVar("T")
 

@@ -19,22 +19,18 @@ from fragir.layout.planning.program import Linear
 #
 # An address map is linear over F2: address = A point. Its low bits count what one access holds
 # together (the vector of a lane, or the 16 bytes of a matrix row), the bits up to a line of 128
-# bytes
-# choose the bank, and what lies above is the *segment*: two words of one bank differ in it. The
-# lanes
-# that are served together span, with their vectors, a space P of points; a pass is lost for every
-# pair of them that differs in the segment alone, so P takes 2^dim(P n Seg) passes, where Seg is
-# the
-# space of the points whose address lies above a line.
+# bytes choose the bank, and what lies above is the *segment*: two words of one bank differ in it.
+# The lanes that are served together span, with their vectors, a space P of points; a pass is lost
+# for every pair of them that differs in the segment alone, so P takes 2^dim(P n Seg) passes, where
+# Seg is the space of the points whose address lies above a line.
 #
 # Two spaces of no more dimensions than a line has always have a common complement
 # (`common_complement`). So a store and a load that hold the same vector together never conflict:
 # take Seg as a complement of both. The second condition is alignment: the low address bits must
 # vanish on the columns of lanes and warps. Let f be those bits as functionals; then everything
-# takes
-# place in their kernel K, and P n K is what must miss Seg. Address bits inside of a word of 4
-# bytes
-# are no matter of banks: with elements of less than a word all this is meant modulo those bits.
+# takes place in their kernel K, and P n K is what must miss Seg. Address bits inside of a word of 4
+# bytes are no matter of banks: with elements of less than a word all this is meant modulo those
+# bits.
 
 LINE_BYTES = 128  # 32 banks of 4 bytes
 

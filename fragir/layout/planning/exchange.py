@@ -25,8 +25,7 @@ from fragir.layout.planning.registers import LANE_BITS, RegisterColumns
 # For the columns S of a source and D of a target the map M takes each bit of the target's element,
 # lane and warp to a slot of the source, so that S M = D. A target's lane is made of the source's
 # lanes M_LL d + V, with V the lanes that the element bits of the target lie in; V is chosen as
-# small
-# as it can be, and a lane reads itself where it can.
+# small as it can be, and a lane reads itself where it can.
 
 LANE = 16
 """A slot is a number: the element's bits from 0, the lane's from here."""

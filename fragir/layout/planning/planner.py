@@ -53,10 +53,8 @@ if TYPE_CHECKING:
 # -- narrow ----------------------------------------------------------------------------------------
 # Elements of 1 and 4 bits that part from those they share a byte with: with a byte for each.
 #
-# Words are taken apart into words of bytes, those are converted as elements of 8 bits, and words
-# of
-# elements are made of them again. What that takes beside the conversion is the same for every
-# word.
+# Words are taken apart into words of bytes, those are converted as elements of 8 bits, and words of
+# elements are made of them again. What that takes beside the conversion is the same for every word.
 
 APART = {4: {"and": 2, "shr": 1, "prmt": 2}, 1: {"shr": 7, "and": 16, "mul": 8}}
 """Instructions that make bytes of one word of elements of so many bits."""

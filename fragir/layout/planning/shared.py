@@ -46,8 +46,7 @@ from fragir.layout.planning.sync import Crossing, Meeting, crossing
 # -- rounds ----------------------------------------------------------------------------------------
 # Conversions through little shared memory: in rounds, each with a part of the registers.
 #
-# Let x_1 .. x_k be registers of both sides, independent of all columns of lanes and warps. The
-# tile
+# Let x_1 .. x_k be registers of both sides, independent of all columns of lanes and warps. The tile
 # falls into 2^k parts, by what they contribute; each part is converted as the one where they are
 # zero, with other words at the same addresses. So a round needs the 2^k-th part of the memory, and
 # differs from the others in the numbers of its words alone.

@@ -28,8 +28,7 @@ from fragir.layout.planning.registers import LayoutPair, RegisterColumns, words_
 #
 # A hop from 2^m lanes takes a shuffle for each of them, with words that are partly filled where a
 # lane has fewer words than that. Two or more hops through layouts between, each exchanging some
-# bits
-# of elements with bits of lanes, then take fewer shuffles.
+# bits of elements with bits of lanes, then take fewer shuffles.
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +196,9 @@ def _with(columns: tuple[int, ...], bit: int, column: int) -> tuple[int, ...]:
 # -- movmatrix -------------------------------------------------------------------------------------
 # `movmatrix`, the transposition of 8 by 8 halves across a warp, where it saves shuffles.
 #
-# `movmatrix.sync.aligned.m8n8.trans.b16` (PTX ISA, "Warp-level matrix transpose instruction")
-# takes
+# `movmatrix.sync.aligned.m8n8.trans.b16` (PTX ISA, "Warp-level matrix transpose instruction") takes
 # the bit of the half to bit 2 of the lane, bits 0 and 1 of the lane to bits 3 and 4, and back.
-# Halves
-# are elements of 16 bits or pairs of bytes.
+# Halves are elements of 16 bits or pairs of bytes.
 
 HALF = {1: 0, 2: 1}
 """The bit of the element that is the half, by the number of element bits in a word."""

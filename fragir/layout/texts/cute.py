@@ -49,10 +49,10 @@ from fragir.layout.texts.encoding import Cursor
 # -- cute tree -------------------------------------------------------------------------------------
 # CuTe's texts as trees: `shape:stride`, basis strides `2@1`, swizzles, parts joined by `o`.
 #
-# (8,(4,2)):(16,(1,4))                      integers
-# ((4,8),2):((2@1,1@0),1@1)                 coordinates: E<1>{} is 1@1, E<0,1>{} is 1@1@0
-# Sw<3,4,3> o 0 o (8,64):(64,1)             a swizzle, an offset, a layout; `S<3,4,3>` in CuTe's IR
-# Sw<3,4,3> o smem_ptr[16b](unset) o ...    a swizzle of bytes over elements of 16 bits
+# (8,(4,2)):(16,(1,4))                      integers ((4,8),2):((2@1,1@0),1@1)
+# coordinates: E<1>{} is 1@1, E<0,1>{} is 1@1@0 Sw<3,4,3> o 0 o (8,64):(64,1)             a swizzle,
+# an offset, a layout; `S<3,4,3>` in CuTe's IR Sw<3,4,3> o smem_ptr[16b](unset) o ...    a swizzle
+# of bytes over elements of 16 bits
 
 _INTEGER = re.compile(r"_?(\d{1,100})(?!\d)")
 _BASIS = re.compile(r"@(\d{1,9})(?!\d)")

@@ -31,8 +31,7 @@ from fragir.reference.scalars import cast, cast_as, scalar
 # Values of lanes as bytes, and whether each byte is known for certain.
 #
 # What looks at bits instead of numbers (`prmt`, `lop3`, other types for the same registers) is
-# exact
-# where its operands are, and unknown elsewhere.
+# exact where its operands are, and unknown elsewhere.
 
 
 class Bytes(NamedTuple):

@@ -55,8 +55,8 @@ UE8M0 = Sequence(
 #
 # afn: functions by their `.approx.ftz` forms, which ptxas emits as one instruction where the exact
 # ones scale small numbers before and after; division by `div.full`. arcp: division as a product
-# with
-# `rcp.approx.ftz`. PTX ISA 9.2, sections 9.7.3.8 (div), 13 (rcp), 15 (sqrt), 16 (rsqrt), 18 to 21.
+# with `rcp.approx.ftz`. PTX ISA 9.2, sections 9.7.3.8 (div), 13 (rcp), 15 (sqrt), 16 (rsqrt), 18 to
+# 21.
 
 _AFN = {
     "math.exp2": "ex2.approx.ftz.f32 d, x",

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 # One access in a number of 63 bits: when, by whom, at which instruction, whether it is strong.
 #
 # From high to low: the time, one bit of strength, the site of the instruction, and the column of
-# the
-# lane or agent (`clocks.py`). Later records are greater ones; 0 is no access.
+# the lane or agent. Later records are greater ones; 0 is no access.
 
 #: Times of asynchronous agents lie above all others: no floor covers them.
 ASYNC = 1 << 29

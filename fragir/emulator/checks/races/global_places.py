@@ -1,7 +1,7 @@
 """What of global memory has been accessed last, buffer by buffer, and what that clashes with.
 
 `ledger.py` has what is kept of every place. Blocks of different waves stand beside each other too.
-Lanes of one warp are left alone, but for updates that get lost (`lost_updates.py`).
+Lanes of one warp are left alone, but for updates that get lost.
 """
 
 from __future__ import annotations

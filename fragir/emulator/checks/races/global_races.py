@@ -43,11 +43,9 @@ if TYPE_CHECKING:
 # Updates of global memory that get lost within a warp: read, change, store, without an atomic.
 #
 # Lanes of one warp that read a place, and store there what they have made of it, overwrite each
-# other: in one store, or one after the other once both have read. Whether what is stored comes
-# from
+# other: in one store, or one after the other once both have read. Whether what is stored comes from
 # what was read is looked up in the program, through arithmetic, not through collectives: what a
-# warp
-# has agreed on is the same in every lane.
+# warp has agreed on is the same in every lane.
 
 #: Indices of accesses, rows, records of the others.
 Lost: TypeAlias = tuple[I64, I64, I64]

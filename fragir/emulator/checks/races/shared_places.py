@@ -4,9 +4,9 @@ A place is `unit` bytes, the smallest access that the kernel makes. Of writes th
 Of reads the last one of every warp of the block is kept (of all warps together, where that would
 take too much memory), the last one from another block, and of the asynchronous proxy the last one
 of every warpgroup and the last bulk copy. A record of reads stands for the lanes of its mask, which
-read in one instruction. A read that pushes out one of other lanes puts it into the log
-(`read_log.py`), unless a barrier of the block has settled it: no read is forgotten that a later
-write might not know of.
+read in one instruction. A read that pushes out one of other lanes puts it into the log,
+unless a barrier of the block has settled it: no read is forgotten that a later write might not know
+of.
 """
 
 from __future__ import annotations

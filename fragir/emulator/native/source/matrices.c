@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* instructions/compiled_matrices.py has the same structure. Strides are in bytes. */
+/* instructions/warp_matrix.py has the same structure. Strides are in bytes. */
 typedef struct {
   const char *address;     /* of warp 0, lane 0 */
   int64_t warp_stride, lane_stride;

@@ -1,6 +1,6 @@
 /* What checks remember beside memory: who accessed a place last (checks/races).
  *
- * A record is one access in 63 bits (checks/races/records.py): from high to low its time, one bit of
+ * A record is one access in 63 bits (checks/races/clocks.py): from high to low its time, one bit of
  * strength, 16 of its instruction, 16 of its column: the lane in its cluster, or an agent. Functions
  * here do the common case of an access, or say that numpy must do it: then they have changed nothing.
  */

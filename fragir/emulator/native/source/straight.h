@@ -57,7 +57,7 @@ typedef struct {
   uint64_t starts, ends;                  /* int64 [buffers]: of buffers in global memory */
   uint64_t shared_home, local_home;       /* int64 [warp][lane] */
   uint64_t totals;                        /* int64 [8]: bytes loaded by space, then stored */
-  uint64_t read, written; /* a mark for each unit of global memory; 0: nobody asks (footprints.py) */
+  uint64_t read, written; /* a mark for each unit of global memory; 0: nobody asks (arena.py) */
   int64_t unit_shift, globals_size;
   int64_t buffers, shared_size, local_size, cluster;
   uint64_t global_base, shared_window, local_window;
