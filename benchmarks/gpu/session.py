@@ -431,7 +431,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--minutes is above 0")
 
     def say(text: str) -> None:
-        print(f"{time.monotonic() - began + options.is_spent:6.1f} s  {text}", flush=True)
+        print(f"{time.monotonic() - began + options.spent:6.1f} s  {text}", flush=True)
 
     journal = session(
         Kit.of(options.kit.resolve()),
@@ -440,7 +440,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         resume=options.resume,
         only=only,
         say=say,
-        began=began - options.is_spent,
+        began=began - options.spent,
     )
     if journal.head["machine"] is None:
         return 1
