@@ -151,9 +151,9 @@ def _(mo, planned):
 
 
 @app.cell
-def _(mo, np, plan, source, target):
+def _(mo, np, source, sources, target):
     # What moves, counted from the two layouts alone.
-    moved = plan(source, target)
+    moved = sources(source, target)
     slots = {name: target.sizes.get(name, 1) for name in ("warp", "lane", "element")}
     journeys = np.array(
         [

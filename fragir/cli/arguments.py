@@ -28,7 +28,6 @@ import click
 
 from fragir.cli.argument_kinds import COMPOUND, KINDS, MODES
 from fragir.errors import FragirError, pass_on
-from fragir.toolchain.arguments import pack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,6 +133,8 @@ def parse(text: str) -> CommandArgument:
         return ArrayArgument(value, written=kind != "in")
     if kind == "bytes":
         return StructArgument(value[1:]) if value.startswith("@") else _hexadecimal(value)
+    from fragir.toolchain.arguments import pack  # imports numpy
+
     place = f"`{text}`"
     if kind.startswith(("f", "bf")):
         try:

@@ -162,6 +162,10 @@ class Compiled(ABC):
     def schedule_notes(self) -> list[str]:
         """What ptxas did to the schedule of each kernel, a sentence each."""
 
+    def resident(self, on: Place = "auto") -> int | None:
+        """How many blocks run at once; None where no grid depends on it."""
+        return None
+
     @abstractmethod
     def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
         """Blocks to launch for these sizes."""
