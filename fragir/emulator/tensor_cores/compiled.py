@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.native.library import library, pieces, side_by_side
+from fragir.emulator.native.library import library
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import I64, U8, U32, Array
 from fragir.emulator.tensor_cores.compiled_plans import (
     CompiledPlan,

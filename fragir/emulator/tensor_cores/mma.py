@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fragir.emulator.native.library import pieces, side_by_side
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U32
 from fragir.emulator.tensor_cores.arithmetic import (
     Architecture,

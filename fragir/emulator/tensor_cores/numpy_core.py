@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.native.library import pieces, side_by_side
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.tensor_cores.compiled import FileRows, Source, slots_of
 from fragir.emulator.tensor_cores.compute import ElementPlace, FusedMma, spread_operands
 from fragir.emulator.tensor_cores.fused import Values

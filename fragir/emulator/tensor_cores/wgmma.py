@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.native.library import pieces, side_by_side
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.arithmetic import TargetName, fused_parameters

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from fragir.emulator.native.library import pieces, side_by_side
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.tensor_cores import Mma, Wgmma, tensor_instruction, wgmma
 from fragir.emulator.tensor_cores import mma as mma_module
 
