@@ -1,4 +1,4 @@
-"""Arrays that a launch cannot pass as they are: with gaps, or in memory that overlaps others'."""
+"""Arrays of a launch that are not passed as they are: copies of them, tensor maps made of them."""
 
 from __future__ import annotations
 

@@ -225,11 +225,6 @@ _STYLE = (
 )
 
 
-def view_html(view: View, colour: str = "lane", full: bool = False) -> str:
-    """A page with the picture, the registers and the layout in words."""
-    return html(drawing(view, colour), full)
-
-
 def html(drawn: Drawing, full: bool = False) -> str:
     """A page with the picture and what is known in words."""
     title = escape(drawn.title)

@@ -41,14 +41,13 @@ from math import isqrt
 from fragir.layout.arguments import takes
 from fragir.layout.composition import compose
 from fragir.layout.digits import Digit, along, digits_of, unit
-from fragir.layout.exclusive import Bit
+from fragir.layout.exclusive import Bit, pack
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
 from fragir.layout.modes import (
     Axis,
     LayoutError,
     Mode,
-    Point,
     XorMode,
     binary_digits,
     coalesce_modes,
@@ -309,18 +308,11 @@ def partial_left_inverse(layout: Layout) -> Layout:
         for mode in coalesce_modes(axis.modes):
             pieces = list(binary_digits(mode)) if seen is not None else [mode]
             for piece in pieces:
-                packed = _pack_point(piece.step, layout.kernel.width)
+                packed = pack(piece.step, layout.kernel.width)
                 fresh = seen.add(packed) if seen is not None else bool(packed)
                 modes.append(piece if fresh else Mode(piece.size, (0,) * layout.rank))
         axes.insert(0, Axis(axis.name, tuple(modes)))
     return _with_gaps(left_inverse(_without_copies(axes, layout.dims)), axes, layout.names)
-
-
-def _pack_point(point: Point, width: int) -> int:
-    packed = 0
-    for x in point:
-        packed = packed << width | x
-    return packed
 
 
 def _without_copies(axes: list[Axis], dims: tuple[str, ...]) -> Layout:

@@ -88,11 +88,6 @@ def _in_block(block: Block, visible: set[SSAValue]) -> tuple[Operation, SSAValue
 
 
 # -- diagnostics -----------------------------------------------------------------------------------
-# Errors of xDSL with a place: a parser that knows where operations stand, and translation.
-#
-# xDSL's parser sets no locations and reports constraint failures without any; a failed pass prints
-# the whole module. Here every operation gets the place it was written at, and every exception of
-# xDSL becomes one FragirError with file, line, column and source line.
 
 _Type = TypeVar("_Type", bound=Attribute)
 _Parsed = TypeVar("_Parsed")

@@ -1,4 +1,4 @@
-"""xDSL's lexer of MLIR, in time and memory that grow with the text alone.
+"""Texts of MLIR in time and memory that grow with the text alone: xDSL's lexer, `dense<...>`.
 
 xDSL's own expressions for strings and comments go back over what they have read: a quote that is
 missing takes time exponential in the length of the line, and 50 MB of comments 6 GB. The
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 
 # -- mlir lexer ------------------------------------------------------------------------------------
-# xDSL's lexer of MLIR, in time and memory that grow with the text alone.
-#
-# xDSL's own expressions for strings and comments go back over what they have read: a quote that is
-# missing takes time exponential in the length of the line, and 50 MB of comments 6 GB. The
-# expressions here give nothing back that they have taken (possessive quantifiers).
 
 _ESCAPE = r'\\(?:["nt\\]|[0-9A-Fa-f]{2})'
 _INSIDE = rf'(?:[^"\\\n\v\f]++|{_ESCAPE})*+'

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from fragir.errors import FragirError
 from fragir.isa import Instruction
@@ -16,7 +16,6 @@ from fragir.sweeps.definition import Plan, Result, Sweep, Task, sample
 from fragir.validation import probes
 from fragir.validation.probes import ProbeOutcome
 
-ProbedOn = Literal["emulator", "gpu"]
 Document = dict[str, Any]
 FACT_KEYS = ("name", "asks", "assumed", "found", "words")
 

@@ -21,6 +21,7 @@ from fragir.passes.lowering.layout_arithmetic import (
     PositionRule,
     position,
     position_rule,
+    shift_number,
 )
 from fragir.passes.remarks import ALIGNED
 
@@ -170,7 +171,7 @@ class Shift(NamedTuple):
     @property
     def reached_bits(self) -> int:
         """The bits that it may set."""
-        return _shift_mask(self.mask, self.shift)
+        return shift_number(self.mask, self.shift)
 
     @property
     def factor(self) -> int:
@@ -188,7 +189,7 @@ class Shift(NamedTuple):
         every = (1 << (hardware.threads - 1).bit_length()) - 1
         return (
             moved
-            if self.reached_bits == _shift_mask(every, shift)
+            if self.reached_bits == shift_number(every, shift)
             else ar.and_(moved, self.reached_bits)
         )
 
@@ -324,10 +325,6 @@ def _patterns(columns: Sequence[int]) -> list[Pattern]:
             taken.update(equal)
             found.append(Pattern(tuple(equal), 1, column))
     return found
-
-
-def _shift_mask(mask: int, shift: int) -> int:
-    return mask << shift if shift >= 0 else mask >> -shift
 
 
 def _parity(ar: Arithmetic, value: Value, bits: Sequence[int]) -> Value:

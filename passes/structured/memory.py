@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from math import prod
 
@@ -63,6 +63,17 @@ RESHAPES = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
 """Those whose result has all elements of the operand, in the same order."""
 Insert = Callable[[Operation], SSAValue]
 """Puts an operation into the program; its result."""
+
+
+def erase_written(block: Block, work: Collection[Operation]) -> None:
+    """Erases operations that a kernel has been written of, and the memory and views of theirs that
+    nobody uses any more.
+    """
+    for op in reversed(list(block.ops)):
+        unused = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
+        if op in work or isinstance(op, memref.DeallocOp) or unused:
+            Rewriter.erase_op(op)
+    erase_dead([op for op in block.ops if op.results], block)
 
 
 def root_of(value: SSAValue) -> SSAValue:

@@ -28,7 +28,7 @@ from fragir.passes.structured.loops import LoopExtents, TileLoops, require_outpu
 from fragir.passes.structured.memory import (
     VIEWS,
     NoPlaceError,
-    erase_dead,
+    erase_written,
     is_part,
     is_scalar,
     name_sizes,
@@ -146,7 +146,7 @@ class PointKernel:
             op.detach()
         Rewriter.insert_op(inner, InsertPoint.before(end))
         name_sizes(self._function)
-        self._clean()
+        erase_written(self._block, self._work)
         if "frag.warps" not in self._function.attributes:
             self._function.attributes["frag.warps"] = DenseArrayBase.from_list(
                 i64, [2, 2] if SumWay.TENSOR_CORES in self._ways.values() else [4, 1]
@@ -536,14 +536,6 @@ class PointKernel:
             self.build.add(frag.BarrierOp())
         self._written.add(root)
         self.accesses.write(self.build.widen(tile, order), memory, at, once=bool(meeting))
-
-    def _clean(self) -> None:
-        for op in reversed(list(self._block.ops)):
-            gone = op in self._work or isinstance(op, memref.DeallocOp)
-            unused = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
-            if gone or unused:
-                Rewriter.erase_op(op)
-        erase_dead([op for op in self._block.ops if op.results], self._block)
 
 
 def _position(expression: AffineExpr) -> int | None:

@@ -47,7 +47,7 @@ from fragir.passes.structured.bodies import (
 from fragir.passes.structured.loops import Axis, CommonLoops
 from fragir.passes.structured.memory import (
     VIEWS,
-    erase_dead,
+    erase_written,
     is_scalar,
     name_sizes,
     root_of,
@@ -222,7 +222,7 @@ class GenericKernel:
         self._loops, self._axes_found = loops, axes
         name_sizes(self._function)
         self._write(external)
-        self._clean()
+        erase_written(self._block, self._work)
         return None
 
     # --- what is there ------------------------------------------------------------------------
@@ -540,11 +540,3 @@ class GenericKernel:
                 masked=self._masked,
             )
         )
-
-    def _clean(self) -> None:
-        for op in reversed(list(self._block.ops)):
-            gone = op in self._work or isinstance(op, memref.DeallocOp)
-            held = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
-            if gone or held:
-                Rewriter.erase_op(op)
-        erase_dead([op for op in self._block.ops if op.results], self._block)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, element_name
@@ -363,8 +363,3 @@ class ElementwiseWriter:
 
 def _bits(name: str) -> str:
     return f"0x{name[2:]}" if name.startswith(("0f", "0d")) else name
-
-
-def scalar_name(type_: Attribute) -> str:
-    """The PTX name of a value's elements."""
-    return element_name(ptx.scalar_type(type_))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -185,8 +184,3 @@ def check_literal(opcode: str, operand: str) -> None:
         return
     if not low <= number < high:
         raise FragirError(f"{opcode} has no room for {number}")
-
-
-def half_bits(value: float) -> int:
-    """The pattern of an f16."""
-    return struct.unpack("<H", struct.pack("<e", value))[0]

@@ -58,10 +58,8 @@ _FLOATS = {
     "e2m1": Bits(1, 0x0E000E00, 4, 0x74007400),
     "e2m1x2": Bits(-3, 0x0E000E00, 0, 0x74007400),  # a nibble at the top
 }
-UNPACKED = frozenset({*_NIBBLES, *_FLOATS, "e5m2", "s8", "u8"})
-"""Types whose numbers are all numbers of f16."""
 IN_BF16 = frozenset(_NIBBLES)
-"""Those that are unpacked to bf16 in one step too."""
+"""Types that are unpacked to bf16 in one step, as to f16."""
 
 
 class Unpack:

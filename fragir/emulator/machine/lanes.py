@@ -52,8 +52,3 @@ def active(sel: Select, mask: Mask, warps: int) -> Bools:
         return mask
     count = len(range(*sel.indices(warps))) if is_slice(sel) else len(sel)
     return np.ones((count, LANES), np.bool_)
-
-
-def warp_ids(sel: Select, warps: int) -> npt.NDArray[np.intp]:
-    """The selected warps as indices."""
-    return np.arange(warps)[sel]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
-from fragir.emulator.numbers.types import I64, OOB_NAN, UINT, Array, DType
+from fragir.emulator.numbers.types import I64, OOB_NAN, Array
 from fragir.emulator.report import EmulationError
 from fragir.errors import check_one_of, kind_of, require_whole_number
 
@@ -301,11 +301,6 @@ def read(memory: DeviceMemory, address: int) -> MapFields | None:
     if memory.globals.footprint is not None:
         memory.globals.footprint.note_read(np.arange(start, start + SIZE, 16), 16)
     return MapFields.unpack(memory.globals.bytes[start : start + SIZE].tobytes())
-
-
-def unit_view(bytes_: int) -> DType | None:
-    """The dtype that holds a unit, None where it is moved byte by byte."""
-    return UINT.get(bytes_)
 
 
 def pad(values: Sequence[int], count: int, filler: int) -> tuple[int, ...]:

@@ -40,17 +40,21 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Copy, Transfer
 
 
-# -- scales ----------------------------------------------------------------------------------------
-# The scales of block-scaled mma: whether those that are selected are a matrix.
+class _Operands:
+    """What is said of operands of a kind: where they come from, and by which pattern."""
 
-
-class ScaleOperands:
     def __init__(
         self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
     ) -> None:
         self.machine, self.origins = machine, origins
         self.patterns, self.reports = patterns, reports
 
+
+# -- scales ----------------------------------------------------------------------------------------
+# The scales of block-scaled mma: whether those that are selected are a matrix.
+
+
+class ScaleOperands(_Operands):
     def steps(self, d: Decoder, group: Sequence[tree.Instruction], op: Mma) -> list[Step]:
         """SFA `[row, block of K]` and SFB `[block, column]`: a byte each, of the lanes chosen."""
         steps: list[Step] = []
@@ -99,13 +103,7 @@ class ScaleOperands:
 # The operands of wgmma, in registers and in shared memory.
 
 
-class WgmmaOperands:
-    def __init__(
-        self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
-    ) -> None:
-        self.machine, self.origins = machine, origins
-        self.patterns, self.reports = patterns, reports
-
+class WgmmaOperands(_Operands):
     def executes(self, item: Issue) -> None:
         form = item.form
         op, count = form.op, len(item.warps)
