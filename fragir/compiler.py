@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute
 
 from fragir.compilation import pipeline
-from fragir.compilation.kernel import PLACES, Argument, Interface, Kernel, Place, interface_of
+from fragir.compilation.kernel import PLACES, Kernel, Place
 from fragir.compilation.pipeline import Given, Level, Observer
 from fragir.compilation.program import (
     check_sizes,
@@ -27,6 +27,7 @@ from fragir.compilation.program import (
     parse,
     steps,
 )
+from fragir.compilation.signature import Argument, Interface, interface_of
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import is_host, kernels_of
 from fragir.dialects.shorthands import is_memref
@@ -170,6 +171,7 @@ def _kernel(
         shared=dynamic_shared_bytes(shared_bytes(function)),
         promises=found[name].promises,
         origins=origins,
+        lanes=function,
     )
     if "ptx.counts" in function.attributes:
         from fragir.dialects.ptx.tensor_maps import counts_of  # few kernels have any

@@ -119,6 +119,12 @@ class GridAttr(Data[tuple[Extent | BlockCount, ...]]):
         return x, y, z
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The sizes that it names."""
+        factors = (factor for extent in self.data for factor in _factors(extent))
+        return tuple(factor.size for factor in factors if isinstance(factor.size, str))
+
+    @property
     def asks_for_residents(self) -> bool:
         """Whether the number of blocks depends on how many run at once."""
         return any(isinstance(extent, BlockCount) and extent.resident for extent in self.data)

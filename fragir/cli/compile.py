@@ -240,6 +240,8 @@ class Compilation(NamedTuple):
         if self.explain_schedule:
             steps = _with_schedules(steps, module)
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
+        if self.explain_schedule and not self.name.endswith(".ptx"):
+            _tell_slow(self)
         return module, pipeline.text_of(done)
 
     def _assemble(self, ptx: str, target: str, origins: Origins) -> bytes:
@@ -280,6 +282,21 @@ def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[M
         yield one
     if not found:
         note("no frag.matmul is tiled here, so there is no schedule to explain")
+
+
+def _tell_slow(given: Compilation) -> None:
+    """What makes the launches slow, the worst first."""
+    from fragir import compiler
+
+    kernel = compiler.compile(
+        given.text,
+        target=given.target,
+        entry=given.entry,
+        passes=given.passes,
+        filename=given.name,
+    )
+    for remark in kernel.lint():
+        note(f"note: {remark}")
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:

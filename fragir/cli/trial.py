@@ -191,6 +191,8 @@ class Trial:
         for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         entries = list(assembled.entries.values())
+        for remark in self.kernel.lint():
+            note(f"note: {remark}")
         for words in self.kernel.schedule_notes():
             note(f"warning: {words}")
         self.registers = max(info.registers for info in entries)
@@ -362,6 +364,7 @@ class Trial:
             "unjudged": self.unjudged_count,
             "judged_by": self.judged_by,
             "result": self.verdict,
+            "slow": [remark.document for remark in self.kernel.lint()],
             **({} if self.findings is None else {"findings": self.findings}),
         }
 

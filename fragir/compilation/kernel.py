@@ -9,9 +9,6 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
-
 from fragir.compilation.arguments import (
     ArrayView,
     check_least,
@@ -21,106 +18,26 @@ from fragir.compilation.arguments import (
     scalar,
 )
 from fragir.compilation.arrays import Borrowed
+from fragir.compilation.signature import Argument, Interface
 from fragir.errors import (
     FragirError,
     check_kind,
     check_one_of,
     require_extent,
     require_whole_number,
-    short_text,
 )
 from fragir.ptx import machines
 
 if TYPE_CHECKING:
     from xdsl.dialects import func
 
-    from fragir.dialects.frag import Extent, GridAttr
+    from fragir.dialects.frag import GridAttr
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
     from fragir.emulator import Report
     from fragir.passes.writer.text import LineOrigin
+    from fragir.roofline.lint import LaunchRemark
+    from fragir.scheduling.devices import Device
     from fragir.toolchain.ptxas import Assembled
-
-
-# -- signature -------------------------------------------------------------------------------------
-# What a function of a program takes: its arguments, their sizes, its grid, its promises.
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a kernel as the program declares it.
-
-    `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
-    (elements) likewise, None for row-major order. A scalar has neither. `least`: how large each
-    dimension must be where that depends on how the program was compiled.
-    """
-
-    name: str
-    type: Attribute
-    dims: tuple[int | str, ...] = ()
-    strides: tuple[int | str, ...] | None = None
-    least: tuple[Extent, ...] = ()
-    either_sign: bool = False
-    """Whether arrays of bytes may have a sign or none: the program declares i1, or conditions
-    (`frag.bool`), or bytes that the kernel reads otherwise than it says."""
-
-    def __repr__(self) -> str:
-        return short_text(f"<argument {self.name}: {self.type}>")
-
-    @property
-    def is_memory(self) -> bool:
-        return isinstance(self.type, MemRefType)
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether a program written at lane level takes an address."""
-        return self.type.name == "ptx.ptr"
-
-    @property
-    def is_tensor_map(self) -> bool:
-        """Whether a program written at lane level takes a tensor map."""
-        return self.type.name == "ptx.tensor_map"
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What a function of tiles says of the kernel that it becomes."""
-
-    signature: tuple[Argument, ...]
-    grid: GridAttr | None
-    promises: dict[str, int]
-
-
-def interface_of(function: func.FuncOp) -> Interface:
-    """What a function takes, with the names of its dynamic sizes, its grid and its promises."""
-    from fragir.dialects import frag
-
-    grid = function.attributes.get("frag.grid")
-    known = grid if isinstance(grid, frag.GridAttr) else None
-    return Interface(signature_of(function), known, frag.promises_of(function))
-
-
-def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
-    """What a function takes, with the names of its dynamic sizes."""
-    from fragir.dialects import frag
-    from fragir.dialects.shorthands import is_memref
-
-    result: list[Argument] = []
-    if len(function.body.blocks) != 1:
-        from fragir.mlir.diagnostics import fail
-
-        name = function.sym_name.data
-        fail(function, f"{name} has branches between blocks; use scf, or linalg on all of it")
-    for i, argument in enumerate(function.body.block.args):
-        name = argument.name_hint or f"arg{i}"
-        type_ = argument.type
-        if not is_memref(type_):
-            result.append(Argument(name, type_))
-            continue
-        said = *frag.size_names(function, i), frag.least_of(function, i)
-        given = function.arg_attrs
-        is_bool = given is not None and "frag.bool" in given.data[i].data
-        result.append(Argument(name, type_, *said, either_sign=is_bool))
-    return tuple(result)
 
 
 # -- compiled --------------------------------------------------------------------------------------
@@ -159,6 +76,12 @@ class Compiled(ABC):
         """The kernels that a call launches."""
 
     @abstractmethod
+    def lint(
+        self, sizes: Mapping[str, int] | None = None, device: Device | None = None
+    ) -> list[LaunchRemark]:
+        """What makes its launches slow, the worst first."""
+
+    @abstractmethod
     def schedule_notes(self) -> list[str]:
         """What ptxas did to the schedule of each kernel, a sentence each."""
 
@@ -187,7 +110,8 @@ class Compiled(ABC):
     def notes(self) -> list[str]:
         """What the lowering says; a sentence for each of its tensor-core instructions that the
         target has not natively, and, where there is a ptxas to tell, for what it did to the
-        schedule: products made serial, waits put in, setmaxnreg ignored, registers spilled."""
+        schedule: products made serial, waits put in, setmaxnreg ignored, registers spilled. Last
+        what makes a launch slow (`lint`)."""
         from fragir.compilation.notes import instruction_notes
         from fragir.toolchain.find import PTXAS, find
 
@@ -199,9 +123,11 @@ class Compiled(ABC):
         try:
             find(PTXAS)
         except FragirError:
-            return [*self.remarks, *instruction_notes(used, self.target)]
-        notes = [*self.remarks, *instruction_notes(used, self.target)]
-        return notes + self.schedule_notes()
+            judged = list[str]()
+        else:
+            judged = self.schedule_notes()
+        slow = map(str, self.lint())
+        return [*self.remarks, *instruction_notes(used, self.target), *judged, *slow]
 
     @property
     def cubin(self) -> bytes:
@@ -298,6 +224,8 @@ class Kernel(Compiled):
     tensor_maps: tuple[TensorMapRecord, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     whole_clusters: bool = False
+    lanes: func.FuncOp | None = field(default=None, compare=False)
+    """What one lane does, of which `ptx` is the text."""
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -347,6 +275,24 @@ class Kernel(Compiled):
         from fragir.compilation.arrays import in_clusters  # few kernels need it
 
         return in_clusters(found, self.cluster, self.whole_clusters)
+
+    def lint(
+        self, sizes: Mapping[str, int] | None = None, device: Device | None = None
+    ) -> list[LaunchRemark]:
+        """What makes a launch of these sizes slow, the worst first: the cause, its place in the
+        program, and by what factor.
+
+        Computed from the kernel, nothing is run. Sizes that are not given are supposed to be 4096;
+        `device` is a row of `fragir.scheduling.DEVICES`, by default the target's example.
+        """
+        if self.lanes is None:
+            return []
+        from fragir.compilation.lint import lint
+
+        known = "assembled" in vars(self) and self.assembled.entries.get(self.name)
+        asked: dict[str, int] = {"registers": known.registers} if known else {}
+        interface = Interface(self.signature, self.grid_attribute, self.promises)
+        return lint(interface, self.lanes, self.target, sizes=sizes, device=device, **asked)
 
     def resident(self, on: Place = "auto") -> int | None:
         """How many blocks run at once; None where the grid does not depend on it.

@@ -23,6 +23,7 @@ from fragir.compilation.program import (
     parse,
     steps,
 )
+from fragir.compilation.signature import Interface, interface_of
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError, check_kind
 from fragir.explain.drawn import Gallery, instructions_shown
@@ -214,6 +215,7 @@ class _Program:
         self.machine: tuple[MachineFunction, ...] = ()
         self.no_machine = ""
         self.marks: list[Mark] = []
+        self.interfaces: dict[str, Interface] = {}
 
     def report(
         self,
@@ -259,7 +261,7 @@ class _Program:
     def _lower(self, chosen: Iterable[ModulePass]) -> None:
         passes = self.recorder.steps(chosen)
         try:
-            pipeline.run(passes, self.module, source=self.text, times=self.times)
+            pipeline.run(passes, self.module, source=self.text, times=self.times, before=self._look)
         except FragirError:
             unplaced = self.recorder.unplaced
             if unplaced is None:
@@ -267,6 +269,24 @@ class _Program:
             # its places are those of another text: again, for those of the source
             pipeline.run([FragPlacePass(unplaced.target)], unplaced.module, source=self.text)
             raise
+
+    def _look(self, module: ModuleOp) -> None:
+        """Takes down what the kernels take, as long as the program still says so."""
+        for function in kernels_of(module):
+            if not is_lanes(function) and len(function.body.blocks) == 1:
+                self.interfaces[function.sym_name.data] = interface_of(function)
+
+    def _slow(self, source: Sequence[int]) -> Iterator[Mark]:
+        """What makes the launches slow, at lines of the source."""
+        from fragir.compilation.lint import lint
+
+        for function in kernels_of(self.module):
+            interface = self.interfaces.get(function.sym_name.data)
+            for one in () if interface is None else lint(interface, function, self.target):
+                at_line = one.operation and one.operation.location
+                line = at_line.line.data if isinstance(at_line, FileLineColLoc) else 0
+                words = f"{one.words}; it costs about {one.factor:.1f} times"
+                yield Mark("compiler", "slow", "remark", words, 0, at(source, line))
 
     def _emit(self) -> None:
         """PTX, and from where its lines come: the operations are told apart by their lines.
@@ -286,6 +306,7 @@ class _Program:
         stage = self.recorder.stages[-1].source
         self.ptx = PtxShown(lines, came_from, tuple(stage[n - 1] if n else 0 for n in came_from))
         self.marks += from_compiler(self.module, self.target)
+        self.marks += self._slow(stage)
 
     def _assemble(self, sass: bool) -> None:
         if self.ptx is None:

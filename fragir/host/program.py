@@ -11,7 +11,8 @@ from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 from fragir.compilation.arguments import ArrayView
-from fragir.compilation.kernel import Compiled, Interface, Kernel, Place
+from fragir.compilation.kernel import Compiled, Kernel, Place
+from fragir.compilation.signature import Interface
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.host.memory import ArrayPiece, GpuArena, HostArena, bytes_of
@@ -21,6 +22,8 @@ from fragir.host.running import HostRun
 if TYPE_CHECKING:
     from fragir.host.running import Graph
     from fragir.passes.writer.text import LineOrigin
+    from fragir.roofline.lint import LaunchRemark
+    from fragir.scheduling.devices import Device
 
 
 @dataclass(repr=False, kw_only=True)
@@ -60,6 +63,13 @@ class Program(Compiled):
             for one, shape in zip(self.plan.temporaries, sizes, strict=True)
         ]
         return first_fit(lifetimes)
+
+    def lint(
+        self, sizes: Mapping[str, int] | None = None, device: Device | None = None
+    ) -> list[LaunchRemark]:
+        """What makes the launches of its kernels slow: `sizes` are those of the kernels."""
+        found = [remark for kernel in self.parts for remark in kernel.lint(sizes, device)]
+        return sorted(found, key=lambda remark: -remark.factor)
 
     def schedule_notes(self) -> list[str]:
         """What ptxas did to each kernel's schedule."""

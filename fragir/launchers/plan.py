@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fragir.compilation.kernel import Argument, Kernel
+from fragir.compilation.kernel import Kernel
+from fragir.compilation.signature import Argument
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.grid import BlockCount, Extent
 from fragir.dialects.shorthands import is_memref, memref_type

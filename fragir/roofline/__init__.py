@@ -1,0 +1,1 @@
+"""What a launch costs, told from the lane code without running it; and what makes it slow."""

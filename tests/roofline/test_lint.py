@@ -1,0 +1,135 @@
+"""What is said of slow launches: the cause, its line, and about what it costs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fragir
+from fragir.roofline.lint import CAUSES, LaunchRemark
+from fragir.scheduling.devices import device_named
+from tests.roofline.programs import named, reduction
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def told(text: str, target: str = "sm_90a", entry: str | None = None) -> dict[str, LaunchRemark]:
+    """The remarks by their causes."""
+    return {one.cause: one for one in fragir.compile(text, target=target, entry=entry).lint()}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "words", "least", "most"),
+    [
+        # sectors: 32 lanes of 4 bytes, one each, where 4 sectors have 128 bytes; 2 of f16
+        (reduction("f", (8192, 4096), (1,)), "sectors", "by 32 sectors of 32 bytes for 128", 2, 8),
+        (named("vecmat", ("4096xf16", "4096x4096xf16"), "4096xf32"), "sectors", "reads b", 3, 16),
+        # every warp reads its own rows of a from global memory, again for each column of warps
+        (
+            named("matmul", ("4096x4096xf32",) * 2, "4096x4096xf32"),
+            "again",
+            "times by a block",
+            1.3,
+            4,
+        ),
+    ],
+)
+def test_a_cause_is_told_with_its_factor(
+    text: str, cause: str, words: str, least: float, most: float
+) -> None:
+    found = told(text)[cause]
+    assert words in found.words
+    assert least <= found.factor <= most
+    assert found.place.startswith("<input>:")
+
+
+def test_few_blocks() -> None:
+    text = """
+func.func @copy(%x: memref<4096x4096xf32>, %y: memref<4096x4096xf32>)
+    attributes {frag.grid = #frag.grid<BLOCKS>, frag.warps = array<i64: 4, 1>} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %rows = arith.constant 4096 : index
+  %bx = frag.block_id x
+  %column = arith.muli %bx, %c16 : index
+  scf.for %i = %c0 to %rows step %c16 {
+    %t = frag.load %x[%i, %column] : memref<4096x4096xf32> -> !frag.tile<16x16xf32>
+    frag.store %t, %y[%i, %column] : !frag.tile<16x16xf32>, memref<4096x4096xf32>
+  }
+  func.return
+}
+"""
+    few = told(text.replace("BLOCKS", "8"))
+    assert "8 blocks: 8 of the 132 SMs of the H100 work" in few["sms"].words
+    # what 8 blocks read they read alone: 132 / 8 of the time where it is well spread, or less
+    assert 2 <= few["sms"].factor <= 132 / 8
+    assert few["sms"].place == ""
+    assert str(few["sms"]).startswith("copy: ")
+    assert "sms" not in told(text.replace("BLOCKS", "256"))
+
+
+def test_passes_over_memory() -> None:
+    text = (EXAMPLES / "rows" / "softmax.mlir").read_text()
+    found = told(text, entry="softmax_backward")["passes"]
+    # reads y and dy twice, writes dx: 5 for 3
+    assert "read in 2 passes" in found.words
+    assert found.factor == pytest.approx(5 / 3, rel=0.1)
+
+
+def test_scalar_accesses_for_want_of_a_promise() -> None:
+    text = """
+func.func @f(%x: memref<?x?xi8> {frag.sizes = ["m", "n"]},
+             %y: memref<?x?xi8> {frag.sizes = ["m", "n"]})
+    attributes {frag.grid = #frag.grid<m by 16, n by 64>, frag.warps = array<i64: 4, 1>PROMISE} {
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %bx = frag.block_id x
+  %by = frag.block_id y
+  %i = arith.muli %bx, %c16 : index
+  %j = arith.muli %by, %c64 : index
+  %t = frag.load %x[%i, %j] masked : memref<?x?xi8> -> !frag.tile<16x64xi8>
+  frag.store %t, %y[%i, %j] masked : !frag.tile<16x64xi8>, memref<?x?xi8>
+  func.return
+}
+"""
+    found = told(text.replace("PROMISE", ""))["narrow"]
+    assert "by 1 bytes" in found.words
+    assert "frag.divisible = {n = 16}" in found.words
+    assert not told(text.replace("PROMISE", ", frag.divisible = {n = 16}"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_a_good_product_is_silent(target: str) -> None:
+    bf16 = named("matmul", ("4096x4096xbf16",) * 2, "4096x4096xbf16")
+    assert not told(bf16, target)
+
+
+def test_a_short_launch_is_silent() -> None:
+    assert not told(reduction("f", (512, 64), (1,)))
+
+
+def test_sizes_and_devices() -> None:
+    kernel = fragir.compile((EXAMPLES / "rows" / "softmax.mlir").read_text(), entry="softmax")
+    large = kernel.lint({"m": 8192, "n": 4096}, device_named("H100"))
+    assert [one.cause for one in large] == ["passes"]
+    assert not kernel.lint({"m": 16, "n": 64})
+    assert any(one.cause == "sms" for one in kernel.lint({"m": 64, "n": 65536}))
+
+
+def test_where_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fragir.cli.main import main
+    from fragir.explain import explain
+
+    text = reduction("f", (8192, 4096), (1,))
+    kernel = fragir.compile(text, target="sm_90a")
+    assert any("32 sectors" in note for note in kernel.notes)
+    found = kernel.lint()[0]
+    assert found.cause in CAUSES
+    assert json.loads(json.dumps(found.document))["place"] == found.place
+    report = explain(text, target="sm_90a", sass=False)
+    marks = [mark for mark in report.marks if mark.kind == "slow"]
+    assert [mark.source for mark in marks] == [5]
+    program = tmp_path / "f.mlir"
+    program.write_text(text)
+    main(["compile", str(program), "--explain-schedule", "-o", str(tmp_path / "f.ptx")])
+    assert "f.mlir:5:3: a warp reads x by 32 sectors" in capsys.readouterr().err
