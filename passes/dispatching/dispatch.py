@@ -19,6 +19,7 @@ from fragir.dialects import frag
 from fragir.dialects.frag.kernels import HOST
 from fragir.dialects.shorthands import constant_of, index_constant, is_memref
 from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one, units_of
+from fragir.passes.dispatching.split_sums import split_sums
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
 from fragir.passes.structured.bodies import KernelProblem
 from fragir.passes.structured.memory import VIEWS, erase_dead, is_scalar, name_sizes, root_of
@@ -45,6 +46,7 @@ class Dispatch:
         """Replaces the groups by launches; a function of one kernel becomes that."""
         erase_unread(self._block)
         drop_unit_dims(self._block)
+        split_sums(self._block, self._target)
         self._order = {value: at for at, value in enumerate(self._values())}
         units = units_of(self._block)
         if not units:

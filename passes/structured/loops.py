@@ -220,12 +220,13 @@ def tile_loops(
     static: Mapping[int, int | None],
     reads: Mapping[int, Reads],
     columns_only: bool = False,
+    most: int | None = None,
 ) -> TileLoops:
     """Which loops of a result, as memory has them, make rows and columns of tiles.
 
     Loops are taken together where the same inputs depend on them (`reads`), and types say how far
-    they run. Of a product, rows and columns each have an input of their own; what all inputs depend
-    on lies around.
+    they run, `most` of them for columns. Of a product, rows and columns each have an input of their
+    own; what all inputs depend on lies around.
     """
     found = set(reads.values())
     every = frozenset[int]().union(*found) if found else frozenset[int]()
@@ -235,7 +236,7 @@ def tile_loops(
     if len(factors) > 1:
         outer = [loop for loop in left if reads[loop] == every]
         left = [loop for loop in left if loop not in outer]
-    columns = _group(left, static, reads)
+    columns = _group(left if most is None else left[len(left) - most :], static, reads)
     left = left[: len(left) - len(columns)]
     able = left
     if len(factors) > 1:

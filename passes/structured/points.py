@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import func, memref
@@ -38,11 +39,14 @@ from fragir.passes.structured.memory import (
 )
 from fragir.passes.structured.products import is_reduction
 from fragir.passes.structured.sums import (
+    BLOCKS,
     DEEPEST,
     SumWay,
     SumWriter,
     can_be_deep,
     deep_loops,
+    lies_across,
+    piece_of,
     reduced_loops,
     shape_tiles,
     together,
@@ -201,17 +205,25 @@ class PointKernel:
         if beyond and (not reads or way is not SumWay.DEEP):
             raise NoKernelError(root, f"{root.name} repeats what is summed; that is another kernel")
         self._ways = {op: self._way(op, main, way) for op in self._work}
-        chosen = tile_loops(list(reads), static, reads, columns_only=way is SumWay.DEEP)
+        deep = way is SumWay.DEEP
+        across = lies_across(main) if main is not None and deep else 0
+        piece = [] if main is None else piece_of(main) or []
+        if piece and main is not root:
+            raise NoKernelError(root, f"{root.name} reads pieces of sums; that is another kernel")
+        own = [loop for loop in reads if loop not in piece]
+        chosen = tile_loops(own, static, reads, columns_only=deep, most=across or len(own))
+        chosen = chosen._replace(outer=(*piece[:1], *chosen.outer))
         sizes = {loop: extents.size(loop, build) for loop in loops}
         totals = {
             axis: build.product([sizes[loop] for loop in own])
             for axis, own in ((ROWS, chosen.rows), (COLUMNS, chosen.columns))
             if own or axis == COLUMNS
         }
-        build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way)))
+        blocks = 0 if not across else prod(static[loop] or BLOCKS for loop in chosen.outer)
+        build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
-        self._sums = SumWriter(self)
+        self._sums = SumWriter(self, bool(across))
         tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
         self.axes: Axes = tuple(tiled)
         outer = [sizes[loop] for loop in chosen.outer]
@@ -253,7 +265,7 @@ class PointKernel:
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             for loop, place in zip(along, places, strict=True):
                 loops[loop] = place
-            self.outputs(root, loops, (*self.axes, DEPTH))
+            self.outputs(root, loops, self._sums.inside(self.axes))
             return []
 
         static = [self._extents.static(loop) for loop in along]

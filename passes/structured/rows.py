@@ -73,9 +73,15 @@ def rows_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, int]:
     return max(most, threads // columns), columns
 
 
-def tile_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, ...]:
+SQUARE = 64
+"""Rows and columns of a tile that memory holds transposed: two sectors of 16-bit elements each."""
+
+
+def tile_of(sizes: Sequence[int | SSAValue], threads: int, turned: bool = False) -> tuple[int, ...]:
     """The shape of a tile: of one axis, or of the last two. It has at least an element a thread:
     of a smaller one several threads would have the same element, read it and write it.
+
+    `turned`: some memory holds it transposed, so that both are to be long.
     """
 
     def fitting(size: int | SSAValue, most: int) -> int:
@@ -83,8 +89,8 @@ def tile_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, ...]:
 
     if len(sizes) == 1:
         return (max(threads, fitting(sizes[0], ELEMENTS)),)
-    columns = fitting(sizes[-1], COLUMNS)
-    rows = fitting(sizes[-2], max(1, ELEMENTS // columns))
+    columns = fitting(sizes[-1], SQUARE if turned else COLUMNS)
+    rows = fitting(sizes[-2], SQUARE if turned else max(1, ELEMENTS // columns))
     return max(rows, threads // columns), columns
 
 
@@ -280,8 +286,11 @@ class GenericKernel:
         sizes = [self._size(number) for number in range(len(axes))]
         if WARPS not in self._function.attributes:
             self._function.attributes[WARPS] = DenseArrayBase.from_list(i64, [DEFAULT_WARPS, 1])
-        shape_of = rows_of if loops.reduced else tile_of
-        self._shape = shape_of(sizes, threads_of(self._function))
+        threads = threads_of(self._function)
+        if loops.reduced:
+            self._shape: tuple[int, ...] = rows_of(sizes, threads)
+        else:
+            self._shape = tile_of(sizes, threads, any(map(self._is_turned, external)))
         if loops.reduced and sizes[-1] == 0:
             sizes[-1] = 1  # rows of nothing have results, too
         extents = sizes if len(axes) > 1 else [1, *sizes]
@@ -430,6 +439,11 @@ class GenericKernel:
         """The axis of rows."""
         return len(self._axes_found) - 2
 
+    def _is_turned(self, memory: SSAValue) -> bool:
+        """Whether memory has the last two axes in the other order."""
+        last = len(self._axes_found) - 1
+        return last > 0 and self._own[memory][-2:] == [last, last - 1]
+
     def _indices(self, memory: SSAValue) -> list[SSAValue]:
         return [self._at[axis] for axis in self._own[memory]]
 
@@ -452,9 +466,12 @@ class GenericKernel:
         if not tail:
             return self._put(memref.LoadOp.get(held, indices), name)
         if len(tail) == 2:
-            turned = tail[0] == last
-            load = frag.LoadOp(held, indices, tile, transposed=turned, masked=self._masked)
-            return self._put(load, name)
+            if not self._is_turned(memory):
+                return self._put(frag.LoadOp(held, indices, tile, masked=self._masked), name)
+            # elements change lanes on their way, so that these lie along memory
+            lying = frag.TileType(self._shape[::-1], element)
+            load = self._put(frag.LoadOp(held, indices, lying, masked=self._masked), name)
+            return self._put(frag.TransposeOp(load, (1, 0)), name)
         by_row = tail == [last - 1]
         if not by_row and len(own) == 1:
             load = frag.LoadOp(held, indices, tile, masked=self._masked, broadcast=True)
@@ -526,17 +543,12 @@ class GenericKernel:
         return self._put(made, result.name_hint)
 
     def _store(self, value: SSAValue, memory: SSAValue) -> None:
-        own, last = self._own[memory], len(self._axes_found) - 1
-        turned = len(self._shape) == 2 and last in own and own[-1] != last
+        if self._is_turned(memory):
+            value = self._put(frag.TransposeOp(value, (1, 0)))
         if any((memory, whole) in self._loaded for whole in (True, False)):
             # numbers of rows are those of several threads
             self._builder.insert(frag.BarrierOp())
-        self._builder.insert(
-            frag.StoreOp(
-                value,
-                self._memory[memory],
-                self._indices(memory),
-                transposed=turned,
-                masked=self._masked,
-            )
+        store = frag.StoreOp(
+            value, self._memory[memory], self._indices(memory), masked=self._masked
         )
+        self._builder.insert(store)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr
@@ -20,7 +20,8 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.linalg.generic_text import dims_of, maps_of
+from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
 from fragir.isa.model import FLOAT8
 from fragir.mlir.diagnostics import trial
@@ -41,11 +42,16 @@ from fragir.passes.structured.values import (
     ValueBuilder,
 )
 
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import DenseArrayBase
+
 ELEMENTS = 2048
 """Of a tile that others are added to, in registers: sixteen a lane of four warps."""
 BLOCKS = 128
 """Tiles become smaller where there are fewer, down to two elements a thread."""
 LEAST = 256
+WIDE, NARROW = 128, 8
+"""Sums beside each other in memory that a tile has: enough sectors, one at least."""
 DEEPEST = 1024
 """How much of what is reduced a tile has, at most."""
 Structured = LinalgStructuredOperation
@@ -78,7 +84,8 @@ def way_of(op: Structured | None, reads: Mapping[int, Reads], target: str) -> Su
         return SumWay.NONE
     if is_product(reads):
         return SumWay.TENSOR_CORES if multiplied_elements(op, target) is not None else SumWay.SERIAL
-    return SumWay.DEEP if can_be_deep(op) and _lies_along(op) else SumWay.SERIAL
+    deep = can_be_deep(op) and (_lies_along(op) or lies_across(op))
+    return SumWay.DEEP if deep else SumWay.SERIAL
 
 
 def can_be_deep(op: Structured) -> bool:
@@ -101,6 +108,26 @@ def _lies_along(op: Structured) -> bool:
     )
 
 
+def lies_across(op: Structured) -> int:
+    """How many of the last loops along which results lie are the last dimensions of what is
+    reduced, of the inputs that have most loops: neighbours in memory belong to sums beside each
+    other. 0 where neighbours are reduced to one."""
+    kept = dims_of(maps_of(op)[len(op.inputs)])
+    if kept is None:
+        return 0
+    maps = maps_of(op)[: len(op.inputs)]
+    most = max((len(m.used_dims()) for m in maps), default=0)
+    found: list[int] = []
+    for map_ in maps:
+        if len(map_.used_dims()) < most or not map_.used_dims() - set(kept):
+            continue
+        dims, count = dims_of(map_) or [], 0
+        while count < min(len(dims), len(kept)) and dims[-1 - count] == kept[-1 - count]:
+            count += 1
+        found.append(count)
+    return min(found, default=0)
+
+
 def multiplied_elements(op: Structured, target: str) -> tuple[Attribute, Attribute] | None:
     """The element types of a sum of products that tensor cores know; else None."""
     if len(op.inputs) != 2 or len(op.outputs) != 1:
@@ -119,9 +146,13 @@ def multiplied_elements(op: Structured, target: str) -> tuple[Attribute, Attribu
 
 
 def shape_tiles(
-    way: SumWay, op: Structured | None, totals: Mapping[int, Size], depth: Size
+    way: SumWay, op: Structured | None, totals: Mapping[int, Size], depth: Size, outer: int = 0
 ) -> dict[int, int]:
-    """How many places a tile has along each axis."""
+    """How many places a tile has along each axis.
+
+    `outer`: how many blocks there are for each tile where sums lie beside each other in memory; 0
+    where they do not.
+    """
     rows, columns = totals.get(ROWS), totals[COLUMNS]
     if way is SumWay.TENSOR_CORES:
         assert op is not None
@@ -132,6 +163,11 @@ def shape_tiles(
             COLUMNS: tile_size(columns, 64, 16),
             DEPTH: tile_size(depth, deep, deep // 2),
         }
+    if way is SumWay.DEEP and outer:
+        wide = tile_size(columns, WIDE)
+        while wide > NARROW and outer * _tiles(columns, wide) < BLOCKS:
+            wide //= 2
+        return {COLUMNS: wide, DEPTH: tile_size(depth, 2 * ELEMENTS // wide, 128 // wide)}
     if way is SumWay.DEEP:
         across = tile_size(depth, DEEPEST, 32) if isinstance(depth, int) else 256
         if columns == 1:
@@ -186,6 +222,27 @@ def together(static: Sequence[int | None], wanted: int) -> int:
     return count
 
 
+PIECE = "frag.piece_of"
+"""Of a reduction, [loop, other]: a turn of the first loop reduces a piece of the second, of which
+there are as many pieces as the first has turns."""
+
+
+def piece_of(op: Structured) -> tuple[int, int] | None:
+    """The loop that counts the pieces of another one that a reduction is of, and that one."""
+    numbers = op.attributes.get(PIECE)
+    if numbers is None:
+        return None
+    loop, other = integers(cast("DenseArrayBase[Any]", numbers))
+    return loop, other
+
+
+class Range(NamedTuple):
+    """Of a loop: from where to where it runs, and ahead of which place it ends in any case."""
+
+    first: Size
+    end: Size
+
+
 Loops = Sequence[Place | None]
 
 
@@ -224,8 +281,13 @@ class SummingKernel(Protocol):
 class SumWriter:
     """Writes reductions into a kernel."""
 
-    def __init__(self, kernel: SummingKernel):
-        self._kernel, self._build = kernel, kernel.build
+    def __init__(self, kernel: SummingKernel, across: bool):
+        """`across`: whether sums lie beside each other in memory."""
+        self._kernel, self._build, self._across = kernel, kernel.build, across
+
+    def inside(self, order: Axes) -> Axes:
+        """The axes of a tile of what is reduced, the last along memory."""
+        return (DEPTH, *order) if self._across else (*order, DEPTH)
 
     def outputs(self, op: Structured, way: SumWay, loops: Loops, order: Axes) -> list[TileValue]:
         """What an operation reduces to, at places along its other loops."""
@@ -251,13 +313,14 @@ class SumWriter:
             body = self._kernel.body(op, _places_along(loops, op, places), order, known, alone)
             return [self._build.widen(body.value(value, order), order) for value in end.operands]
 
-        return self._nest(self._sizes(op, reduced_loops(op)), starts, turn)
+        sizes, piece = self._sizes(op, reduced_loops(op)), self._piece(op, loops)
+        return self._nest(sizes, starts, turn, piece=piece)
 
     def _deep(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
         """Tiles of what is reduced, added up; then what each row of them sums to."""
         build, combining = self._build, combining_of(op)
         assert combining is not None
-        inner, old = (*order, DEPTH), op.body.block.args[-1]
+        inner, old = self.inside(order), op.body.block.args[-1]
         end = op.body.block.last_op
         assert end is not None
         start = neutral(combining.kind, old.type)
@@ -270,8 +333,8 @@ class SumWriter:
             made = build.widen(body.value(end.operands[0], inner), inner)
             return [self._choose(made, held[0], inner)]
 
-        (held,) = self._reduce(op, SumWay.DEEP, [build.widen(nothing, inner)], turn)
-        reduced = frag.ReduceOp(combining.kind, len(order), held.value)
+        (held,) = self._reduce(op, SumWay.DEEP, loops, [build.widen(nothing, inner)], turn)
+        reduced = frag.ReduceOp(combining.kind, inner.index(DEPTH), held.value)
         name = op.outputs[0].name_hint
         found = TileValue(build.put(reduced, name), order)
         before = self._kernel.operand(op, len(op.inputs), _places_along(loops, op, []), order)
@@ -300,7 +363,7 @@ class SumWriter:
             return [TileValue(build.put(frag.MmaOp(factors[0], factors[1], held[0].value)), order)]
 
         start = self._start(op, len(op.inputs), loops, order)
-        return self._reduce(op, SumWay.TENSOR_CORES, [start], turn)[0]
+        return self._reduce(op, SumWay.TENSOR_CORES, loops, [start], turn)[0]
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -349,40 +412,69 @@ class SumWriter:
     # --- loops --------------------------------------------------------------------------------
 
     def _reduce(
-        self, op: Structured, way: SumWay, starts: Sequence[TileValue], turn: Turn
+        self, op: Structured, way: SumWay, loops: Loops, starts: Sequence[TileValue], turn: Turn
     ) -> list[TileValue]:
-        """Loops over all that an operation reduces."""
+        """Loops over all that an operation reduces, at places along its other loops."""
         sizes = self._sizes(op, reduced_loops(op))
-        return self.through(sizes, deep_loops(op, way), starts, turn)
+        return self.through(sizes, deep_loops(op, way), starts, turn, self._piece(op, loops))
+
+    def _piece(self, op: Structured, loops: Loops) -> Range | None:
+        """Which turns of the first loop that is reduced are this kernel's; None for all."""
+        part = piece_of(op)
+        if part is None:
+            return None
+        build, extents = self._build, LoopExtents(op)
+        assert part[1] == reduced_loops(op)[0]
+        size, count = (extents.size(loop, build) for loop in reversed(part))
+        each, number = build.ceil_divided(size, count), loops[part[0]]
+        assert isinstance(number, TileValue)
+        assert not number.axes
+        first = build.product([each, number.value])
+        return Range(first, build.smaller(build.sum(first, each), size))
 
     def through(
-        self, sizes: Sequence[Size], count: int, starts: Sequence[TileValue], turn: Turn
+        self,
+        sizes: Sequence[Size],
+        count: int,
+        starts: Sequence[TileValue],
+        turn: Turn,
+        piece: Range | None = None,
     ) -> list[TileValue]:
-        """Loops of some sizes, the last `count` of them together in steps of a tile."""
+        """Loops of some sizes, the last `count` of them together in steps of a tile; `piece`: those
+        turns of the first one."""
         build, accesses = self._build, self._kernel.accesses
         outer, inner = sizes[: len(sizes) - count], sizes[len(sizes) - count :]
         total, step = build.product(inner), build.sizes[DEPTH]
-        accesses.exact[DEPTH] = isinstance(total, int) and total % step == 0
+        deep: Range | None = None
+        if piece is not None and not outer:
+            deep = Range(*(build.product([each, *inner[1:]]) for each in piece))
+        accesses.exact[DEPTH] = deep is None and isinstance(total, int) and total % step == 0
 
         def turns(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             def along(first: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
                 start = first[0] if isinstance(first[0], int) else first[0].value
                 linear = build.counting_place(DEPTH, start)
                 own = self._kernel.split(linear, inner)
-                accesses.axes[DEPTH] = AxisPlaces(start, tuple(own), linear, total)
+                end = total if deep is None else deep.end
+                accesses.axes[DEPTH] = AxisPlaces(start, tuple(own), linear, end)
                 return turn([*places, *own], held)
 
-            return self._nest([total], held, along, step)
+            return self._nest([total], held, along, step, deep)
 
-        found = self._nest(outer, starts, turns)
+        found = self._nest(outer, starts, turns, piece=piece if outer else None)
         accesses.axes.pop(DEPTH, None)
         return found
 
     def _nest(
-        self, sizes: Sequence[Size], starts: Sequence[TileValue], turn: Turn, step: int = 1
+        self,
+        sizes: Sequence[Size],
+        starts: Sequence[TileValue],
+        turn: Turn,
+        step: int = 1,
+        piece: Range | None = None,
     ) -> list[TileValue]:
-        """Loops in loops that hand on tiles."""
-        return self._loops(list(sizes), [], starts, turn, step)
+        """Loops in loops that hand on tiles; `piece`: those turns of the first one."""
+        return self._loops(list(sizes), [], starts, turn, step, piece)
 
     def _loops(
         self,
@@ -391,11 +483,12 @@ class SumWriter:
         held: Sequence[TileValue],
         turn: Turn,
         step: int,
+        piece: Range | None = None,
     ) -> list[TileValue]:
         if not sizes:
             return turn(places, held)
         size, *rest = sizes
-        if isinstance(size, int) and 0 < size <= step:
+        if isinstance(size, int) and 0 < size <= step and piece is None:
             return self._loops(rest, [*places, 0], held, turn, step)
         build = self._build
         types = [tile.value.type for tile in held]
@@ -403,7 +496,8 @@ class SumWriter:
         for tile, argument in zip(held, body.args[1:], strict=True):
             argument.name_hint = tile.value.name_hint
         inner = [TileValue(x, t.axes) for x, t in zip(body.args[1:], held, strict=True)]
-        first, end, by = build.constant(0), build.index(_place(size)), build.constant(step)
+        by = build.constant(step)
+        first, end = (build.index(_place(each)) for each in piece or (0, size))
         with build.inside(body):
             at = [*places, TileValue(body.args[0])]
             found = self._loops(rest, at, inner, turn, step)

@@ -166,6 +166,22 @@ class ValueBuilder:
             found = self.put(arith.MuliOp(found, value))
         return found if number == 1 else self.put(arith.MuliOp(found, self.constant(number)))
 
+    def sum(self, one: Size, other: Size) -> Size:
+        """Of sizes."""
+        return compute(self.put, AffineDimExpr(0) + AffineDimExpr(1), {0: one, 1: other}, True)
+
+    def smaller(self, one: Size, other: Size) -> Size:
+        """Of two sizes."""
+        if isinstance(one, int) and isinstance(other, int):
+            return min(one, other)
+        both = (self.constant(x) if isinstance(x, int) else x for x in (one, other))
+        return self.put(arith.MinSIOp(*both))
+
+    def ceil_divided(self, size: Size, by: Size) -> Size:
+        """A size by another, rounded up."""
+        expression = AffineBinaryOpExpr(Kind.CeilDiv, AffineDimExpr(0), AffineDimExpr(1))
+        return compute(self.put, expression, {0: size, 1: by}, True)
+
     def dim(self, memory: SSAValue, dim: int) -> Size:
         """A size of memory."""
         size = memref_type(memory.type).get_shape()[dim]

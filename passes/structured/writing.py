@@ -22,6 +22,7 @@ from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.bodies import KernelProblem, has_product
 from fragir.passes.structured.memory import write_copies
 from fragir.passes.structured.products import is_reduction, recognise
+from fragir.passes.structured.sums import piece_of
 
 
 class WrittenKernel(NamedTuple):
@@ -76,17 +77,25 @@ def tile(function: func.FuncOp, target: str) -> KernelProblem | None:
     """Makes a program of tiles of a function; or says why there is none."""
     from fragir.passes.structured.points import PointKernel
     from fragir.passes.structured.rows import GenericKernel
+    from fragir.passes.structured.sums import lies_across
 
     write_copies(function)
-    if not any(map(has_product, work_of(function))) and GenericKernel(function).write() is None:
-        return None
+    work = work_of(function)
+    if any(piece_of(op) is not None for op in work):
+        return PointKernel(function, target).write()  # others do not know what a part is
+    if not any(map(has_product, work)):
+        sums = [op for op in work if is_reduction(op)]
+        if sums and all(map(lies_across, sums)) and PointKernel(function, target).write() is None:
+            return None  # tiles of whole rows would have a sum's numbers far apart in memory
+        if GenericKernel(function).write() is None:
+            return None
     return PointKernel(function, target).write()
 
 
 def matrix_product(function: func.FuncOp) -> LinalgStructuredOperation | None:
     """The first operation that is a product which `frag.matmul` computes."""
     for op in work_of(function):
-        if is_reduction(op):
+        if is_reduction(op) and piece_of(op) is None:
             with suppress(FragirError, PassFailedException), trial():
                 recognise(op)
                 return op
