@@ -94,6 +94,67 @@ def combining_of(op: LinalgStructuredOperation) -> RowCombining | None:
     return RowCombining(made, KINDS[made.name], x)
 
 
+class Choice(NamedTuple):
+    """A reduction to the largest or smallest number and something of where it is, the first of
+    several that are alike."""
+
+    condition: arith.CmpfOp | arith.CmpiOp
+    """Whether an element is better than the best so far."""
+    value: int
+    """The number of the output that has the best one; the other one has what goes with it."""
+    companion: SSAValue
+    """What goes with an element."""
+    best: Operation
+    """What gives the best number so far: a selection by the condition, or a maximum or minimum."""
+
+
+STRICT = {
+    "arith.cmpf": {2: "ogt", 4: "olt"},
+    "arith.cmpi": {2: "slt", 4: "sgt", 6: "ult", 8: "ugt"},
+}
+"""Comparisons that are false for equal numbers, by the numbers of MLIR, with their names."""
+
+
+def choice_of(op: LinalgStructuredOperation) -> Choice | None:
+    """How a reduction chooses; None where its body does something else."""
+    block, first = op.body.block, len(op.inputs)
+    end = block.last_op
+    if len(op.outputs) != 2 or not isinstance(end, ops.YieldOp):
+        return None
+    for value in range(2):
+        old, other = block.args[first + value], block.args[first + 1 - value]
+        best, chosen = end.operands[value].owner, end.operands[1 - value].owner
+        if not isinstance(chosen, arith.SelectOp) or chosen.rhs is not other:
+            continue
+        if not isinstance(best, Operation):
+            continue
+        condition = chosen.cond.owner
+        if not isinstance(condition, arith.CmpfOp | arith.CmpiOp) or condition.rhs is not old:
+            continue
+        relation = STRICT[condition.name].get(condition.predicate.value.data)
+        if relation is None or other.uses.get_length() != 1:
+            continue
+        x = condition.lhs
+        if isinstance(best, arith.SelectOp):
+            alike = best.cond is condition.result and best.lhs is x and best.rhs is old
+        else:
+            kinds = {"max": "gt", "min": "lt"}
+            name = KINDS.get(best.name, "")
+            alike = relation.endswith(kinds.get(name, "-")) and set(best.operands) == {x, old}
+        if alike and not _depends(chosen.lhs, {old, other}):
+            return Choice(condition, value, chosen.lhs, best)
+    return None
+
+
+def _depends(value: SSAValue, on: set[SSAValue]) -> bool:
+    """Whether a value of a body is computed from some of its arguments."""
+    if value in on:
+        return True
+    return isinstance(value.owner, Operation) and any(
+        _depends(operand, on) for operand in value.owner.operands
+    )
+
+
 def neutral(kind: str, type_: Attribute) -> TypedAttribute | None:
     """The number that combined with another one gives that; None where there is none."""
     if type_.name == IntegerType.name:

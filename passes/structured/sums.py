@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypedAttribute
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.dialects import frag
@@ -26,12 +27,20 @@ from fragir.errors import FragirError
 from fragir.isa.model import FLOAT8
 from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses
-from fragir.passes.structured.bodies import BodyWriter, RowCombining, combining_of, neutral
-from fragir.passes.structured.loops import LoopExtents, Reads, tile_size
+from fragir.passes.structured.bodies import (
+    BodyWriter,
+    Choice,
+    RowCombining,
+    choice_of,
+    combining_of,
+    neutral,
+)
+from fragir.passes.structured.loops import MOST, LoopExtents, Reads, tile_size
 from fragir.passes.structured.products import Body, accumulator
 from fragir.passes.structured.values import (
     COLUMNS,
     DEPTH,
+    I32,
     INDEX,
     ROWS,
     Axes,
@@ -40,6 +49,7 @@ from fragir.passes.structured.values import (
     Size,
     TileValue,
     ValueBuilder,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -92,11 +102,23 @@ def can_be_deep(op: Structured) -> bool:
     """Whether parts of what is reduced can be combined, and there is a number to start from."""
     found = combining_of(op)
     if found is None:
-        return False
+        return _is_choice(op)
     element = op.body.block.args[-1].type
     return combination_problem(found.kind, element) is None and (
         neutral(found.kind, element) is not None
     )
+
+
+def _is_choice(op: Structured) -> bool:
+    """Whether it finds the best number and its place, which can be counted."""
+    choice, loops = choice_of(op), reduced_loops(op)
+    if choice is None:
+        return False
+    extents = LoopExtents(op)
+    inner = [extents.static(loop) for loop in loops[1:]]
+    best = op.body.block.args[len(op.inputs) + choice.value].type
+    fits = element_name(best) in ("f16", "bf16", "f32", "f64", "s32")
+    return fits and None not in inner and prod(size or 1 for size in inner) < MOST
 
 
 def _lies_along(op: Structured) -> bool:
@@ -294,6 +316,9 @@ class SumWriter:
         if way is SumWay.SERIAL:
             return self._serial(op, loops, order)
         if way is SumWay.DEEP:
+            choice = choice_of(op)
+            if choice is not None:
+                return self._best(op, choice, loops, order)
             return [self._deep(op, loops, order)]
         return [self._multiply(op, loops, order)]
 
@@ -342,6 +367,56 @@ class SumWriter:
         if isinstance(owner, arith.ConstantOp) and owner.value == start:
             return found
         return self._combine(combining, found, before, order)
+
+    def _best(self, op: Structured, choice: Choice, loops: Loops, order: Axes) -> list[TileValue]:
+        """The best number at each place of a tile, and where it was; then the best of these."""
+        build, inner, first = self._build, self.inside(order), len(op.inputs)
+        block, kernel = op.body.block, self._kernel
+        end = block.last_op
+        assert end is not None
+        best, other = first + choice.value, first + 1 - choice.value
+        old, companion = block.args[best], block.args[other]
+        sizes = self._sizes(op, reduced_loops(op))
+        counted: AffineExpr = AffineDimExpr(0)
+        for at, size in enumerate(sizes[1:], 1):
+            assert isinstance(size, int)
+            counted = counted * size + AffineDimExpr(at)
+
+        def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
+            known: dict[SSAValue, TileValue] = {old: held[0], companion: held[1]}
+            body = kernel.body(op, _places_along(loops, op, places), inner, known)
+            better = body.value(choice.condition.result, inner)
+            value = build.widen(body.value(end.operands[choice.value], inner), inner)
+            at = place_of(build, counted, places, inner)
+            at = TileValue(build.constant(at, I32)) if isinstance(at, int) else at
+            chosen = build.map([better, build.widen(at, inner), held[1]], inner, I32, _select)
+            return [self._choose(value, held[0], inner), self._choose(chosen, held[1], inner)]
+
+        before = self._start(op, best, loops, order)
+        nowhere = build.widen(TileValue(build.constant(-1, I32)), inner)
+        starts = [build.widen(before, inner), nowhere]
+        found = self._reduce(op, SumWay.DEEP, loops, starts, turn)
+        tiles = [tile.value for tile in found]
+        reduced = frag.ReduceByOp(inner.index(DEPTH), tiles, _better(choice))
+        build.add(reduced)
+        value, place = (TileValue(result, order) for result in reduced.reduced)
+        zero = build.scalar(0)
+        somewhere = build.map(
+            [place], order, I32, lambda insert, x: insert(arith.MaxSIOp(x[0], zero))
+        )
+        places = kernel.split(somewhere, sizes)
+        kept = kernel.operand(op, other, _places_along(loops, op, []), order)
+        body = kernel.body(
+            op, _places_along(loops, op, places), order, {old: value, companion: kept}
+        )
+        gone = body.value(choice.companion, order)
+
+        def known(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
+            is_there = insert(arith.CmpiOp(x[0], zero, "sge"))
+            return insert(arith.SelectOp(is_there, x[1], x[2]))
+
+        tile = build.map([place, gone, kept], order, companion.type, known)
+        return [value, tile] if choice.value == 0 else [tile, value]
 
     def _multiply(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
         """Products of tiles."""
@@ -508,6 +583,34 @@ class SumWriter:
 
 
 Turn = Callable[[Sequence[Place], Sequence[TileValue]], list[TileValue]]
+
+
+def _select(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
+    return insert(arith.SelectOp(*x))
+
+
+def _better(choice: Choice) -> Region:
+    """Of two numbers with their places the better one, or that which comes first."""
+    element, relation = choice.condition.lhs.type, choice.condition.predicate.value.data
+    block = Block(arg_types=[element, I32, element, I32])
+    one, at, other, there = block.args
+    compare = type(choice.condition)
+    equal = 1 if isinstance(choice.condition, arith.CmpfOp) else 0
+    better, alike = compare(other, one, relation), compare(other, one, equal)
+    earlier = arith.CmpiOp(there, at, "slt")
+    first = arith.AndIOp(alike.result, earlier.result)
+    taken = arith.OrIOp(better.result, first.result)
+    value: Operation = arith.SelectOp(taken.result, other, one)
+    if not isinstance(choice.best, arith.SelectOp):  # which knows what becomes of a NaN
+        value = choice.best.create(
+            operands=[other, one],
+            result_types=[element],
+            properties=dict(choice.best.properties),
+        )
+    place = arith.SelectOp(taken.result, there, at)
+    end = frag.YieldOp(value, place.result)
+    block.add_ops([better, alike, earlier, first, taken, value, place, end])
+    return Region(block)
 
 
 def _constant(number: TypedAttribute) -> arith.ConstantOp:
