@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import attrs, ops
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue, TypedAttribute
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -31,9 +31,9 @@ from fragir.dialects import ptx
 from fragir.dialects.linalg.generic_text import dims_of, maps_of
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.bufferizing.parts import expansion
-from fragir.passes.structured.bodies import combining_of, neutral
+from fragir.passes.structured.bodies import choice_of, combining_of, neutral
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.sums import NARROW, PIECE, lies_across, reduced_loops
+from fragir.passes.structured.sums import NARROW, PIECE, can_be_deep, lies_across, reduced_loops
 from fragir.scheduling.devices import Device, device_for
 
 PARALLEL, REDUCTION = attrs.IteratorTypeAttr.parallel(), attrs.IteratorTypeAttr.reduction()
@@ -71,12 +71,7 @@ def split_sums(block: Block, target: str) -> None:
 def _cut(op: ops.GenericOp, device: Device) -> Cut | None:
     """How to cut a reduction; None where that gains nothing, or cannot be."""
     extents = _extents(op)
-    combining = combining_of(op)
-    if extents is None or combining is None:
-        return None
-    if neutral(combining.kind, op.body.block.args[-1].type) is None:
-        return None
-    if any(isinstance(inner, ops.IndexOp) for inner in op.body.walk()):
+    if extents is None or not can_be_deep(op):
         return None
     maps = maps_of(op)[: len(op.inputs)]
     dims = [dims_of(map_) for map_ in maps]
@@ -96,20 +91,23 @@ def _cut(op: ops.GenericOp, device: Device) -> Cut | None:
         then = read / (device.dram_bytes * device.sms) + ANOTHER
         if read / (blocks * ALONE) < GAIN * then:
             return None
+    counted = any(isinstance(inner, ops.IndexOp) for inner in op.body.walk())
     loops = list[int]()
     for loop in reduced:
         size = extents[loop]
+        is_first = loop == min(set(reduced) - set(loops))
         if 0 <= size <= wanted:
             loops.append(loop)
             wanted //= max(1, size)
         elif wanted < 2:
             break
-        elif size < 0:
-            return Cut((*loops,), loop, min(wanted, device.sms), even=False)
+        elif size < 0 or counted:
+            wanted = wanted if size >= 0 else min(wanted, device.sms)
+            return Cut((*loops,), loop, wanted, even=False) if is_first else None
         else:
             even = next(pieces for pieces in range(wanted, 0, -1) if size % pieces == 0)
-            pieces = even if even > wanted // 2 else wanted
-            return Cut((*loops,), loop, pieces, pieces == even)
+            pieces = wanted if even <= wanted // 2 and is_first else even
+            return Cut((*loops,), loop, pieces, pieces == even) if pieces > 1 else None
     return Cut((*loops,)) if loops and len(loops) < len(reduced) else None
 
 
@@ -149,10 +147,8 @@ def _extents(op: ops.GenericOp) -> list[int] | None:
 
 def _split(op: ops.GenericOp, cut: Cut) -> None:
     """Puts a reduction to parts, and one of the parts, in the place of a reduction."""
-    extents, combining = _extents(op), combining_of(op)
+    extents = _extents(op)
     assert extents is not None
-    assert combining is not None
-    element = op.body.block.args[-1].type
     maps, split = maps_of(op), cut.split
     shape = [extents[loop] for loop in cut.loops] + ([cut.pieces] if split is not None else [])
     loops = len(extents) + (split is not None)
@@ -167,13 +163,14 @@ def _split(op: ops.GenericOp, cut: Cut) -> None:
         Rewriter.insert_op(made, before)
         return made.results[0]
 
-    type_ = MemRefType(element, [*shape, *(extents[loop] for loop in kept)])
-    parts = insert(memref.AllocOp([], [], type_))
-    start = neutral(combining.kind, element)
-    nothing = insert(arith.ConstantOp(cast("FloatAttr", start)))
-    fill = ops.FillOp([nothing], [parts], [])
-    fill.location = op.location
-    Rewriter.insert_op(fill, before)
+    starts = _starts(op)
+    parts: list[SSAValue] = []
+    for start in starts:
+        type_ = MemRefType(start.type, [*shape, *(extents[loop] for loop in kept)])
+        parts.append(insert(memref.AllocOp([], [], type_)))
+        fill = ops.FillOp([insert(arith.ConstantOp(cast("FloatAttr", start)))], parts[-1:], [])
+        fill.location = op.location
+        Rewriter.insert_op(fill, before)
 
     inputs: list[SSAValue] = []
     own: list[AffineMap] = []
@@ -185,40 +182,74 @@ def _split(op: ops.GenericOp, cut: Cut) -> None:
             dims = [*dims[: at + 1], loops - 1, *dims[at + 1 :]]
         inputs.append(value)
         own.append(_map(loops, dims))
-    own.append(_map(loops, [*counting, *kept]))
+    own += [_map(loops, [*counting, *kept])] * len(parts)
     kinds = [PARALLEL if loop in counting or loop in kept else REDUCTION for loop in range(loops)]
     first = _insert_generic(op, inputs, parts, own, kinds, op.body.clone())
     if split is not None and not cut.even:
         first.attributes[PIECE] = DenseArrayBase.from_list(i64, [loops - 1, split])
 
     count = len(counting)
-    body = Block(arg_types=[element, element])
-    both = combining.op.clone()
-    both.operands = [body.args[1], body.args[0]]
-    both.location = op.location
-    body.add_ops([both, ops.YieldOp(both.results[0])])
     order = [*range(count), *range(count, count + len(kept))]
+    whole, result = _map(len(order), order), _map(len(order), order[count:])
     _insert_generic(
         op,
-        [parts],
-        op.outputs[0],
-        [_map(len(order), order), _map(len(order), order[count:])],
+        parts,
+        op.outputs,
+        [*[whole] * len(parts), *[result] * len(parts)],
         [*[REDUCTION] * count, *[PARALLEL] * len(kept)],
-        Region(body),
+        _of_parts(op),
     )
     Rewriter.erase_op(op)
+
+
+def _starts(op: ops.GenericOp) -> list[TypedAttribute]:
+    """What the parts begin from: numbers that change nothing."""
+    first = len(op.inputs)
+    types = [argument.type for argument in op.body.block.args[first:]]
+    combining, choice = combining_of(op), choice_of(op)
+    if choice is None:
+        assert combining is not None
+        found = [neutral(combining.kind, types[0])]
+    else:
+        found = [neutral(choice.kind, types[choice.value])]
+        found.insert(1 - choice.value, neutral("or", types[1 - choice.value]))
+    return [start for start in found if start is not None]
+
+
+def _of_parts(op: ops.GenericOp) -> Region:
+    """The body of a reduction of what the parts of another one gave."""
+    combining, choice = combining_of(op), choice_of(op)
+    types = [argument.type for argument in op.body.block.args[len(op.inputs) :]]
+    body = Block(arg_types=[*types, *types])
+    if choice is None:
+        assert combining is not None
+        both = combining.op.clone()
+        both.operands = [body.args[1], body.args[0]]
+        body.add_ops([both, ops.YieldOp(both.results[0])])
+        return Region(body)
+    value = choice.value
+    x, old = body.args[value], body.args[2 + value]
+    condition, best = choice.condition.clone(), choice.best.clone()
+    condition.operands = [x, old]
+    chosen = isinstance(best, arith.SelectOp)
+    best.operands = [*([condition.results[0]] if chosen else []), x, old]
+    there = arith.SelectOp(condition.results[0], body.args[1 - value], body.args[3 - value])
+    found = [best.results[0], there.result]
+    end = ops.YieldOp(*(found if value == 0 else found[::-1]))
+    body.add_ops([condition, best, there, end])
+    return Region(body)
 
 
 def _insert_generic(
     op: ops.GenericOp,
     inputs: Sequence[SSAValue],
-    output: SSAValue,
+    outputs: Sequence[SSAValue],
     maps: Sequence[AffineMap],
     kinds: Sequence[attrs.IteratorTypeAttr],
     body: Region,
 ) -> ops.GenericOp:
     made = ops.GenericOp(
-        inputs, [output], body, [AffineMapAttr(map_) for map_ in maps], list(kinds), []
+        inputs, list(outputs), body, [AffineMapAttr(map_) for map_ in maps], list(kinds), []
     )
     for inner in made.walk():
         inner.location = op.location

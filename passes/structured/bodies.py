@@ -106,6 +106,8 @@ class Choice(NamedTuple):
     """What goes with an element."""
     best: Operation
     """What gives the best number so far: a selection by the condition, or a maximum or minimum."""
+    kind: str
+    """"max" or "min"."""
 
 
 STRICT = {
@@ -142,7 +144,8 @@ def choice_of(op: LinalgStructuredOperation) -> Choice | None:
             name = KINDS.get(best.name, "")
             alike = relation.endswith(kinds.get(name, "-")) and set(best.operands) == {x, old}
         if alike and not _depends(chosen.lhs, {old, other}):
-            return Choice(condition, value, chosen.lhs, best)
+            kind = "max" if relation.endswith("gt") else "min"
+            return Choice(condition, value, chosen.lhs, best, kind)
     return None
 
 

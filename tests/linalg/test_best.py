@@ -95,6 +95,22 @@ def test_a_nan_stays_where_it_does_in_a_maximum() -> None:
     np.testing.assert_array_equal(y, [np.nan, 0])
 
 
+@pytest.mark.parametrize(
+    ("shape", "kept", "gone"), [((200003,), (), 0), ((2, 60000), (0,), 1), ((50000, 3), (1,), 0)]
+)
+def test_long_ones_are_cut_into_parts(
+    shape: tuple[int, ...], kept: tuple[int, ...], gone: int
+) -> None:
+    kernel = fragir.compile(best(shape, kept, gone=gone), target="sm_90a")
+    assert len(kernel.parts) == 2
+    x = np.random.default_rng(3).integers(0, 5000, shape).astype(np.float32)
+    y = np.full([shape[d] for d in kept], -1, np.float32)
+    i = np.full(y.shape, -7, np.int64)
+    assert not kernel(x, y, i, on="emulator", check=True).findings
+    np.testing.assert_array_equal(y, x.max(axis=gone))
+    np.testing.assert_array_equal(i, x.argmax(axis=gone))
+
+
 def test_it_is_no_longer_one_lane_a_row() -> None:
     kernel = fragir.compile(best((64, 32000), (0,)), target="sm_90a")
     assert all(one.factor < 2 for one in kernel.lint())
