@@ -348,6 +348,10 @@ class Trial:
 
         return max(self.comparisons.values(), key=rank)
 
+    def _slow(self) -> list[dict[str, str | float]]:
+        """What makes its launches slow at sizes that matter."""
+        return [remark.document for remark in self.kernel.lint()]
+
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
         return {
@@ -364,7 +368,7 @@ class Trial:
             "unjudged": self.unjudged_count,
             "judged_by": self.judged_by,
             "result": self.verdict,
-            "slow": [remark.document for remark in self.kernel.lint()],
+            **({"slow": slow} if (slow := self._slow()) else {}),
             **({} if self.findings is None else {"findings": self.findings}),
         }
 

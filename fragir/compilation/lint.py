@@ -12,7 +12,7 @@ from fragir.dialects import ptx
 from fragir.dialects.ptx.tensor_maps import launched_cluster, records_of
 from fragir.dialects.shorthands import memref_type
 from fragir.roofline.counters import block_work
-from fragir.roofline.lanes import MEMORY, Launch, Scalar
+from fragir.roofline.lanes import MEMORY, LaunchView, Scalar
 from fragir.roofline.lint import LaunchRemark, remarks
 from fragir.roofline.model import USUAL, LaunchModel
 from fragir.scheduling.devices import KIB, Device, device_for
@@ -74,7 +74,7 @@ def launch_model(
         grid = interface.grid.evaluate(known, max(1, held) * device.sms)
     values, boxes = _arguments(signature, function, known)
     middle = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
-    work = block_work(function, Launch(values, middle, grid, threads, boxes), shared)
+    work = block_work(function, LaunchView(values, middle, grid, threads, boxes), shared)
     bits = {
         number: ptx.bits(memref_type(argument.type).element_type)
         for number, argument in enumerate(signature)

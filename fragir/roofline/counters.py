@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
-from fragir.roofline.lanes import LANES, Access, Launch, WarpWork
+from fragir.roofline.lanes import LANES, LaunchView, WarpAccess, WarpWork
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -26,7 +26,7 @@ KEPT = 128 * 1024
 
 
 @dataclass
-class Traffic:
+class MemoryUse:
     """What a block reads of one memory, or writes there, in one body of a loop (or outside)."""
 
     memory: int | None
@@ -70,10 +70,10 @@ class Traffic:
 
 
 @dataclass
-class BlockWork:
+class BlockCounters:
     """One block of a launch."""
 
-    traffic: list[Traffic] = field(default_factory=list[Traffic])
+    traffic: list[MemoryUse] = field(default_factory=list[MemoryUse])
     issued: float = 0.0
     """Instructions of all warps."""
     special: float = 0.0
@@ -96,10 +96,10 @@ def sampled_warps(count: int) -> list[tuple[int, int]]:
     return found
 
 
-def block_work(function: FuncOp, launch: Launch, shared: int) -> BlockWork:
+def block_work(function: FuncOp, launch: LaunchView, shared: int) -> BlockCounters:
     """What a block does; `shared` are its bytes of shared memory, in which copies are under way."""
-    result = BlockWork()
-    groups: dict[tuple[int | None, bool, Block], list[tuple[int, list[Access]]]] = {}
+    result = BlockCounters()
+    groups: dict[tuple[int | None, bool, Block], list[tuple[int, list[WarpAccess]]]] = {}
     ahead: dict[Block, float] = {}
     waits: list[float] = []
     for warp, standing in sampled_warps(-(-launch.threads // LANES)):
@@ -110,7 +110,7 @@ def block_work(function: FuncOp, launch: Launch, shared: int) -> BlockWork:
         for key, times in work.products.items():
             by = 4 if key[1].startswith("wgmma") else 1  # a warpgroup has four warps
             result.products[key] = result.products.get(key, 0.0) + standing * times / by
-        own: dict[tuple[int | None, bool, Block], list[Access]] = {}
+        own: dict[tuple[int | None, bool, Block], list[WarpAccess]] = {}
         for access in work.accesses:
             own.setdefault((access.memory, access.writes, access.body), []).append(access)
             if access.kind in ("copy", "bulk"):
@@ -129,7 +129,7 @@ def block_work(function: FuncOp, launch: Launch, shared: int) -> BlockWork:
     return result
 
 
-def _waits(accesses: Iterable[Access]) -> Iterator[float]:
+def _waits(accesses: Iterable[WarpAccess]) -> Iterator[float]:
     """How often a warp waits for what it reads: once a turn, and for places that it has read."""
     seen: dict[Block, float] = {}
     for access in accesses:
@@ -141,15 +141,15 @@ def _waits(accesses: Iterable[Access]) -> Iterator[float]:
 
 
 def _traffic(
-    key: tuple[int | None, bool, Block], found: Sequence[tuple[int, list[Access]]]
-) -> Traffic:
+    key: tuple[int | None, bool, Block], found: Sequence[tuple[int, list[WarpAccess]]]
+) -> MemoryUse:
     memory, writes, _ = key
     first = found[0][1][0]
     varies = 0
     for _, accesses in found:
         for access in accesses:
             varies |= access.varies
-    result = Traffic(
+    result = MemoryUse(
         *(memory, writes, first.op, first.times),
         prod(loop.turns for loop in first.loops if loop.bit & varies),
     )
@@ -208,7 +208,7 @@ def _estimated(union: float, each: Sequence[float], all_: float) -> float:
     return largest + apart * (all_ - largest)
 
 
-def _beside(accesses: Sequence[Access], size: int) -> int:
+def _beside(accesses: Sequence[WarpAccess], size: int) -> int:
     """Bytes side by side that one lane accesses by several instructions, up to the widest."""
     starts = sorted({a.at[0] for a in accesses if a.at and a.size == size})
     longest = run = size

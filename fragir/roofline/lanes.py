@@ -33,7 +33,7 @@ UNKNOWN = 16
 """Turns of a loop whose bounds are not known."""
 
 
-class Loop(NamedTuple):
+class LoopTurns(NamedTuple):
     """A loop around an operation."""
 
     bit: int
@@ -41,7 +41,7 @@ class Loop(NamedTuple):
     turns: float
 
 
-class Access(NamedTuple):
+class WarpAccess(NamedTuple):
     """What a warp reads or writes in global memory at once."""
 
     op: Operation
@@ -55,7 +55,7 @@ class Access(NamedTuple):
     """Where each lane begins, of those that take part; None of boxes, and where it is not known."""
     body: Block
     times: float
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopTurns, ...]
     varies: int
     """The loops on which the place depends, as a set of their bits."""
 
@@ -65,7 +65,7 @@ class Access(NamedTuple):
         return self.kind == "store"
 
 
-class Launch(NamedTuple):
+class LaunchView(NamedTuple):
     """What is known of a launch: kernel arguments, and the block that is looked at."""
 
     arguments: Mapping[SSAValue, Scalar]
@@ -79,8 +79,8 @@ class Launch(NamedTuple):
 class WarpWork:
     """One warp of a block: what it reads and writes, and the instructions that it issues."""
 
-    def __init__(self, function: FuncOp, launch: Launch, warp: int):
-        self.accesses: list[Access] = []
+    def __init__(self, function: FuncOp, launch: LaunchView, warp: int):
+        self.accesses: list[WarpAccess] = []
         self.issued = 0.0
         """Instructions of arithmetic and memory, about as many as there will be."""
         self.special = 0.0
@@ -94,7 +94,7 @@ class WarpWork:
         self._varies: dict[SSAValue, int] = {}
         self._bits = 0
         self._times = 1.0
-        self._loops: tuple[Loop, ...] = ()
+        self._loops: tuple[LoopTurns, ...] = ()
         self._active: list[bool] | None = None
         self._shared = 1 << MEMORY - 4
         self._walk(function.body.block)
@@ -320,10 +320,10 @@ class WarpWork:
             memory = (at[0] >> MEMORY) - 1
         else:
             memory = self._argument(pointer)
-        found = Access(op, kind, memory, size, at, *self._now(op), varies)
+        found = WarpAccess(op, kind, memory, size, at, *self._now(op), varies)
         self.accesses.append(found)
 
-    def _now(self, op: Operation) -> tuple[Block, float, tuple[Loop, ...]]:
+    def _now(self, op: Operation) -> tuple[Block, float, tuple[LoopTurns, ...]]:
         block = op.parent
         assert block is not None
         return block, self._times, self._loops
@@ -370,7 +370,9 @@ class WarpWork:
         for value in op.inputs:
             if value in self._launch.boxes:
                 memory, size = self._launch.boxes[value]
-                self.accesses.append(Access(op, kind, memory, size, None, *self._now(op), varies))
+                self.accesses.append(
+                    WarpAccess(op, kind, memory, size, None, *self._now(op), varies)
+                )
 
     # --- products -----------------------------------------------------------------------------
 
@@ -403,7 +405,7 @@ class WarpWork:
             return
         before = self._times, self._loops
         self._times *= turns
-        self._loops = (*self._loops, Loop(bit, turns))
+        self._loops = (*self._loops, LoopTurns(bit, turns))
         self._walk(op.body.block)
         self._times, self._loops = before
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc
 
-from fragir.roofline.counters import SECTOR, WIDEST, Traffic
+from fragir.roofline.counters import SECTOR, WIDEST, MemoryUse
 from fragir.roofline.model import WANTED, LaunchModel
 
 if TYPE_CHECKING:
@@ -73,15 +73,15 @@ def remarks(model: LaunchModel, kernel: str, names: Sequence[str]) -> list[Launc
         cause: model.cycles([other for other in CAUSES if other != cause]) / best
         for cause in CAUSES
     }
-    found = _told(model, kernel, names, left)
+    found = _remarks_on(model, kernel, names, left)
     if not found and now >= TOLD * best:
         # several, of which each alone would be hidden: the one without which it is fastest
         without = {cause: now / model.cycles([cause]) for cause in CAUSES}
-        found = _told(model, kernel, names, without)[:1]
+        found = _remarks_on(model, kernel, names, without)[:1]
     return found
 
 
-def _told(
+def _remarks_on(
     model: LaunchModel, kernel: str, names: Sequence[str], factors: Mapping[str, float]
 ) -> list[LaunchRemark]:
     """What is said of causes of these factors, the worst first."""
@@ -195,14 +195,14 @@ def _by_arithmetic(model: LaunchModel, names: Sequence[str]) -> Sentence:
     return "a product goes by fma, on no tensor core", None
 
 
-def _worst(model: LaunchModel, cost: Callable[[Traffic], float]) -> Traffic | None:
+def _worst(model: LaunchModel, cost: Callable[[MemoryUse], float]) -> MemoryUse | None:
     """The traffic of the largest cost; None where none has any."""
     found = [use for use in model.work.traffic if use.known and use.memory is not None]
     worst = max(found, key=cost, default=None)
     return None if worst is None or cost(worst) <= 0 else worst
 
 
-def _name(use: Traffic, names: Sequence[str]) -> str:
+def _name(use: MemoryUse, names: Sequence[str]) -> str:
     return names[use.memory] if use.memory is not None else "memory"
 
 

@@ -16,7 +16,7 @@ from fragir.isa.model import BITS
 from fragir.isa.products import has_wgmma
 from fragir.isa.registry import lookup
 from fragir.isa.throughput import multiply_adds
-from fragir.roofline.counters import KEPT, LINE, SECTOR, BlockWork, Traffic
+from fragir.roofline.counters import KEPT, LINE, SECTOR, BlockCounters, MemoryUse
 from fragir.roofline.lanes import LANES
 from fragir.scheduling.cost import LATENCY, START
 from fragir.scheduling.devices import KIB, Device
@@ -49,7 +49,7 @@ SMs, and half as many again."""
 class LaunchModel:
     """A launch on a device. Times are in cycles of an SM."""
 
-    work: BlockWork
+    work: BlockCounters
     device: Device
     target: str
     blocks: int
@@ -95,7 +95,7 @@ class LaunchModel:
             total += array * (sum(shares) if again else max(shares))
         return total
 
-    def _bytes(self, use: Traffic, fixed: Collection[str]) -> float:
+    def _bytes(self, use: MemoryUse, fixed: Collection[str]) -> float:
         """That come from L2 for a block."""
         if "sectors" in fixed:
             once, all_ = use.bytes, use.wanted * use.turns
@@ -123,9 +123,9 @@ class LaunchModel:
         asked = sum(use.asked * use.turns for use in reads)
         return asked > 2 * sum(use.bytes for use in reads)
 
-    def by_memory(self) -> dict[tuple[int | None, bool], list[Traffic]]:
+    def by_memory(self) -> dict[tuple[int | None, bool], list[MemoryUse]]:
         """What is read of each memory, or written there."""
-        found: dict[tuple[int | None, bool], list[Traffic]] = {}
+        found: dict[tuple[int | None, bool], list[MemoryUse]] = {}
         for use in self.work.traffic:
             found.setdefault((use.memory, use.writes), []).append(use)
         return found
@@ -204,7 +204,7 @@ class LaunchModel:
         return min(self.resident, ceil(self.blocks / self.device.sms)) * most.touched * SECTOR
 
 
-def _l1(use: Traffic, fixed: Collection[str]) -> float:
+def _l1(use: MemoryUse, fixed: Collection[str]) -> float:
     """Cycles of the SM's L1 for a block."""
     turns = use.distinct_turns if "again" in fixed else use.turns
     asked, lines, requests = use.asked, use.lines, use.requests
@@ -219,7 +219,7 @@ def _l1(use: Traffic, fixed: Collection[str]) -> float:
     return turns * max(lines, asked / LINE)
 
 
-def _narrow(use: Traffic) -> float:
+def _narrow(use: MemoryUse) -> float:
     """The part of the requests that wider ones would save."""
     return 1 - use.size / max(use.size, use.beside)
 

@@ -75,7 +75,7 @@ def _cut(op: ops.GenericOp, device: Device) -> Cut | None:
         return None
     maps = maps_of(op)[: len(op.inputs)]
     dims = [dims_of(map_) for map_ in maps]
-    longest = max((each for each in dims if each is not None), key=len, default=[])
+    longest = max((each or [] for each in dims), key=len, default=list[int]())
     reduced = [loop for loop in longest if loop in set(reduced_loops(op))]
     kept = prod(size for loop, size in enumerate(extents) if loop not in reduced)
     if sorted(reduced) != sorted(reduced_loops(op)) or _is_product(op, dims):
@@ -165,8 +165,8 @@ def _split(op: ops.GenericOp, cut: Cut) -> None:
 
     starts = _starts(op)
     parts: list[SSAValue] = []
-    for start in starts:
-        type_ = MemRefType(start.type, [*shape, *(extents[loop] for loop in kept)])
+    for start, argument in zip(starts, op.body.block.args[len(op.inputs) :], strict=True):
+        type_ = MemRefType(argument.type, [*shape, *(extents[loop] for loop in kept)])
         parts.append(insert(memref.AllocOp([], [], type_)))
         fill = ops.FillOp([insert(arith.ConstantOp(cast("FloatAttr", start)))], parts[-1:], [])
         fill.location = op.location

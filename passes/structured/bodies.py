@@ -94,7 +94,7 @@ def combining_of(op: LinalgStructuredOperation) -> RowCombining | None:
     return RowCombining(made, KINDS[made.name], x)
 
 
-class Choice(NamedTuple):
+class BestChoice(NamedTuple):
     """A reduction to the largest or smallest number and something of where it is, the first of
     several that are alike."""
 
@@ -117,7 +117,7 @@ STRICT = {
 """Comparisons that are false for equal numbers, by the numbers of MLIR, with their names."""
 
 
-def choice_of(op: LinalgStructuredOperation) -> Choice | None:
+def choice_of(op: LinalgStructuredOperation) -> BestChoice | None:
     """How a reduction chooses; None where its body does something else."""
     block, first = op.body.block, len(op.inputs)
     end = block.last_op
@@ -145,7 +145,7 @@ def choice_of(op: LinalgStructuredOperation) -> Choice | None:
             alike = relation.endswith(kinds.get(name, "-")) and set(best.operands) == {x, old}
         if alike and not _depends(chosen.lhs, {old, other}):
             kind = "max" if relation.endswith("gt") else "min"
-            return Choice(condition, value, chosen.lhs, best, kind)
+            return BestChoice(condition, value, chosen.lhs, best, kind)
     return None
 
 

@@ -18,6 +18,7 @@ from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
+from fragir.passes.structured.best import BestWriter
 from fragir.passes.structured.bodies import (
     BodyWriter,
     KernelProblem,
@@ -42,7 +43,6 @@ from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
     SumWay,
-    SumWriter,
     can_be_deep,
     deep_loops,
     lies_across,
@@ -207,7 +207,7 @@ class PointKernel:
         self._ways = {op: self._way(op, main, way) for op in self._work}
         deep = way is SumWay.DEEP
         across = lies_across(main) if main is not None and deep else 0
-        piece = [] if main is None else piece_of(main) or []
+        piece = (None if main is None else piece_of(main)) or ()
         if piece and main is not root:
             raise NoKernelError(root, f"{root.name} reads pieces of sums; that is another kernel")
         own = [loop for loop in reads if loop not in piece]
@@ -223,7 +223,7 @@ class PointKernel:
         build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
-        self._sums = SumWriter(self, bool(across))
+        self._sums = BestWriter(self, bool(across))
         tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
         self.axes: Axes = tuple(tiled)
         outer = [sizes[loop] for loop in chosen.outer]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypedAttribute
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.dialects import frag
@@ -29,7 +29,6 @@ from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.structured.bodies import (
     BodyWriter,
-    Choice,
     RowCombining,
     choice_of,
     combining_of,
@@ -40,7 +39,6 @@ from fragir.passes.structured.products import Body, accumulator
 from fragir.passes.structured.values import (
     COLUMNS,
     DEPTH,
-    I32,
     INDEX,
     ROWS,
     Axes,
@@ -49,7 +47,6 @@ from fragir.passes.structured.values import (
     Size,
     TileValue,
     ValueBuilder,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -316,9 +313,6 @@ class SumWriter:
         if way is SumWay.SERIAL:
             return self._serial(op, loops, order)
         if way is SumWay.DEEP:
-            choice = choice_of(op)
-            if choice is not None:
-                return self._best(op, choice, loops, order)
             return [self._deep(op, loops, order)]
         return [self._multiply(op, loops, order)]
 
@@ -335,7 +329,7 @@ class SumWriter:
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             known: dict[SSAValue, TileValue] = dict(zip(arguments, held, strict=True))
             alone = arguments[0] if len(arguments) == 1 else None
-            body = self._kernel.body(op, _places_along(loops, op, places), order, known, alone)
+            body = self._kernel.body(op, places_along(loops, op, places), order, known, alone)
             return [self._build.widen(body.value(value, order), order) for value in end.operands]
 
         sizes, piece = self._sizes(op, reduced_loops(op)), self._piece(op, loops)
@@ -354,7 +348,7 @@ class SumWriter:
 
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             known: dict[SSAValue, TileValue] = {old: held[0]}
-            body = self._kernel.body(op, _places_along(loops, op, places), inner, known, old)
+            body = self._kernel.body(op, places_along(loops, op, places), inner, known, old)
             made = build.widen(body.value(end.operands[0], inner), inner)
             return [self._choose(made, held[0], inner)]
 
@@ -362,61 +356,11 @@ class SumWriter:
         reduced = frag.ReduceOp(combining.kind, inner.index(DEPTH), held.value)
         name = op.outputs[0].name_hint
         found = TileValue(build.put(reduced, name), order)
-        before = self._kernel.operand(op, len(op.inputs), _places_along(loops, op, []), order)
+        before = self._kernel.operand(op, len(op.inputs), places_along(loops, op, []), order)
         owner = before.value.owner
         if isinstance(owner, arith.ConstantOp) and owner.value == start:
             return found
         return self._combine(combining, found, before, order)
-
-    def _best(self, op: Structured, choice: Choice, loops: Loops, order: Axes) -> list[TileValue]:
-        """The best number at each place of a tile, and where it was; then the best of these."""
-        build, inner, first = self._build, self.inside(order), len(op.inputs)
-        block, kernel = op.body.block, self._kernel
-        end = block.last_op
-        assert end is not None
-        best, other = first + choice.value, first + 1 - choice.value
-        old, companion = block.args[best], block.args[other]
-        sizes = self._sizes(op, reduced_loops(op))
-        counted: AffineExpr = AffineDimExpr(0)
-        for at, size in enumerate(sizes[1:], 1):
-            assert isinstance(size, int)
-            counted = counted * size + AffineDimExpr(at)
-
-        def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
-            known: dict[SSAValue, TileValue] = {old: held[0], companion: held[1]}
-            body = kernel.body(op, _places_along(loops, op, places), inner, known)
-            better = body.value(choice.condition.result, inner)
-            value = build.widen(body.value(end.operands[choice.value], inner), inner)
-            at = place_of(build, counted, places, inner)
-            at = TileValue(build.constant(at, I32)) if isinstance(at, int) else at
-            chosen = build.map([better, build.widen(at, inner), held[1]], inner, I32, _select)
-            return [self._choose(value, held[0], inner), self._choose(chosen, held[1], inner)]
-
-        before = self._start(op, best, loops, order)
-        nowhere = build.widen(TileValue(build.constant(-1, I32)), inner)
-        starts = [build.widen(before, inner), nowhere]
-        found = self._reduce(op, SumWay.DEEP, loops, starts, turn)
-        tiles = [tile.value for tile in found]
-        reduced = frag.ReduceByOp(inner.index(DEPTH), tiles, _better(choice))
-        build.add(reduced)
-        value, place = (TileValue(result, order) for result in reduced.reduced)
-        zero = build.scalar(0)
-        somewhere = build.map(
-            [place], order, I32, lambda insert, x: insert(arith.MaxSIOp(x[0], zero))
-        )
-        places = kernel.split(somewhere, sizes)
-        kept = kernel.operand(op, other, _places_along(loops, op, []), order)
-        body = kernel.body(
-            op, _places_along(loops, op, places), order, {old: value, companion: kept}
-        )
-        gone = body.value(choice.companion, order)
-
-        def known(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
-            is_there = insert(arith.CmpiOp(x[0], zero, "sge"))
-            return insert(arith.SelectOp(is_there, x[1], x[2]))
-
-        tile = build.map([place, gone, kept], order, companion.type, known)
-        return [value, tile] if choice.value == 0 else [tile, value]
 
     def _multiply(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
         """Products of tiles."""
@@ -427,7 +371,7 @@ class SumWriter:
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             factors: list[SSAValue] = []
             for number, axes in ways:
-                tile = self._kernel.operand(op, number, _places_along(loops, op, places), axes)
+                tile = self._kernel.operand(op, number, places_along(loops, op, places), axes)
                 tile = build.widen(tile, axes)
                 if self._kernel.is_computed(op, number):
                     zero = neutral("add", op.body.block.args[number].type)
@@ -444,7 +388,7 @@ class SumWriter:
 
     def _start(self, op: Structured, number: int, loops: Loops, order: Axes) -> TileValue:
         """What an output holds at first, as a whole tile."""
-        tile = self._kernel.operand(op, number, _places_along(loops, op, []), order)
+        tile = self._kernel.operand(op, number, places_along(loops, op, []), order)
         return self._build.widen(tile, order)
 
     def _sizes(self, op: Structured, loops: Sequence[int]) -> list[Size]:
@@ -585,34 +529,6 @@ class SumWriter:
 Turn = Callable[[Sequence[Place], Sequence[TileValue]], list[TileValue]]
 
 
-def _select(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
-    return insert(arith.SelectOp(*x))
-
-
-def _better(choice: Choice) -> Region:
-    """Of two numbers with their places the better one, or that which comes first."""
-    element, relation = choice.condition.lhs.type, choice.condition.predicate.value.data
-    block = Block(arg_types=[element, I32, element, I32])
-    one, at, other, there = block.args
-    compare = type(choice.condition)
-    equal = 1 if isinstance(choice.condition, arith.CmpfOp) else 0
-    better, alike = compare(other, one, relation), compare(other, one, equal)
-    earlier = arith.CmpiOp(there, at, "slt")
-    first = arith.AndIOp(alike.result, earlier.result)
-    taken = arith.OrIOp(better.result, first.result)
-    value: Operation = arith.SelectOp(taken.result, other, one)
-    if not isinstance(choice.best, arith.SelectOp):  # which knows what becomes of a NaN
-        value = choice.best.create(
-            operands=[other, one],
-            result_types=[element],
-            properties=dict(choice.best.properties),
-        )
-    place = arith.SelectOp(taken.result, there, at)
-    end = frag.YieldOp(value, place.result)
-    block.add_ops([better, alike, earlier, first, taken, value, place, end])
-    return Region(block)
-
-
 def _constant(number: TypedAttribute) -> arith.ConstantOp:
     return arith.ConstantOp(cast("FloatAttr", number))
 
@@ -621,7 +537,7 @@ def _place(size: Size) -> Place:
     return size if isinstance(size, int) else TileValue(size)
 
 
-def _places_along(loops: Loops, op: Structured, places: Sequence[Place]) -> list[Place]:
+def places_along(loops: Loops, op: Structured, places: Sequence[Place]) -> list[Place]:
     """Places along all loops, those that are reduced at some places, or at 0."""
     found = [0 if place is None else place for place in loops]
     for loop, place in zip(reduced_loops(op), places, strict=False):

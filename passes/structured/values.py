@@ -174,8 +174,8 @@ class ValueBuilder:
         """Of two sizes."""
         if isinstance(one, int) and isinstance(other, int):
             return min(one, other)
-        both = (self.constant(x) if isinstance(x, int) else x for x in (one, other))
-        return self.put(arith.MinSIOp(*both))
+        left, right = (self.constant(x) if isinstance(x, int) else x for x in (one, other))
+        return self.put(arith.MinSIOp(left, right))
 
     def ceil_divided(self, size: Size, by: Size) -> Size:
         """A size by another, rounded up."""

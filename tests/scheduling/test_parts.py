@@ -205,7 +205,7 @@ def test_what_is_chosen_neither_spills_nor_waits(
 ) -> None:
     kernel = fragir.compile(product(sizes), target=target)
     assert kernel.assembled.warnings == []
-    assert kernel.notes == []
+    assert [*kernel.remarks, *kernel.schedule_notes()] == []
 
 
 # --- what is said of it ---------------------------------------------------------------------------
