@@ -73,6 +73,7 @@ dist: $(VENV)/developed ## Build sdist and wheels into dist/; the same commit gi
 bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/benchmarks.md anew
 	$(BIN)/python benchmarks/compile.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/growth.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/cliffs.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/statements.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/operands.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/attention.py --update docs/benchmarks.md

@@ -33,7 +33,7 @@ from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.bufferizing.parts import expansion
 from fragir.passes.structured.bodies import choice_of, combining_of, neutral
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.sums import NARROW, PIECE, can_be_deep, lies_across, reduced_loops
+from fragir.passes.structured.sums import PIECE, SECTOR, can_be_deep, lies_across, reduced_loops
 from fragir.scheduling.devices import Device, device_for
 
 PARALLEL, REDUCTION = attrs.IteratorTypeAttr.parallel(), attrs.IteratorTypeAttr.reduction()
@@ -122,10 +122,11 @@ def _blocks(op: ops.GenericOp, extents: Sequence[int], kept: int) -> int:
     """The blocks that it would have."""
     across = lies_across(op)
     if not across:
-        return max(1, -(-kept // 2))
+        return max(1, kept)
     last = dims_of(maps_of(op)[len(op.inputs)]) or []
     beside = prod(extents[loop] for loop in last[len(last) - across :])
-    return max(1, kept // beside * -(-beside // NARROW))
+    narrow = SECTOR // ptx.bits(op.body.block.args[0].type)
+    return max(1, kept // beside * -(-beside // narrow))
 
 
 def _extents(op: ops.GenericOp) -> list[int] | None:

@@ -57,8 +57,8 @@ ELEMENTS = 2048
 BLOCKS = 128
 """Tiles become smaller where there are fewer, down to two elements a thread."""
 LEAST = 256
-WIDE, NARROW = 128, 8
-"""Sums beside each other in memory that a tile has: enough sectors, one at least."""
+WIDE, SECTOR = 128, 256
+"""Sums beside each other in memory that a tile has at most; bits of a sector, which it fills."""
 DEEPEST = 1024
 """How much of what is reduced a tile has, at most."""
 Structured = LinalgStructuredOperation
@@ -183,15 +183,19 @@ def shape_tiles(
             DEPTH: tile_size(depth, deep, deep // 2),
         }
     if way is SumWay.DEEP and outer:
-        wide = tile_size(columns, WIDE)
-        while wide > NARROW and outer * _tiles(columns, wide) < BLOCKS:
+        assert op is not None
+        wide, narrow = tile_size(columns, WIDE), SECTOR // element_bits(op.body.block.args[0].type)
+        while wide > narrow and outer * _tiles(columns, wide) < 2 * BLOCKS:
             wide //= 2
         return {COLUMNS: wide, DEPTH: tile_size(depth, 2 * ELEMENTS // wide, 128 // wide)}
     if way is SumWay.DEEP:
         across = tile_size(depth, DEEPEST, 32) if isinstance(depth, int) else 256
-        if columns == 1:
+        high = tile_size(columns, max(1, ELEMENTS // across))
+        while high > 1 and _tiles(columns, high) < BLOCKS:
+            high //= 2
+        if high == 1:
             across = tile_size(depth, 2 * ELEMENTS, 128)
-        return {COLUMNS: tile_size(columns, max(1, ELEMENTS // across)), DEPTH: across}
+        return {COLUMNS: high, DEPTH: across}
     if rows is None:
         return {COLUMNS: _enough(tile_size(columns, ELEMENTS // 2, 32), columns, 128)}
     most = 2 * ELEMENTS if way is SumWay.SERIAL else ELEMENTS

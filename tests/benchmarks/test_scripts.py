@@ -16,6 +16,7 @@ from fragir.errors import FragirError
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
     "compile": {"product", "compiler", "cpu_min", "wall_median", "ratio"},
+    "cliffs": {"name", "blocks", "limit", "factor", "told"},
     "growth": {"step", "ms1", "ms2", "share2"},
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
     "attention": {"tile", "loop", "products", "outside", "registers", "compile"},
