@@ -1,6 +1,6 @@
 """The sums of a matrix's columns, of any height: what is left of partial sums of gradients.
 
-A block of four warps takes 64 columns and adds tiles of 16 rows in registers; what the lanes and
+A block of four warps takes 16 columns and adds tiles of 128 rows in registers; what the lanes and
 warps that share a column have meets once, at the end.
 
     python examples/rows/column_sums.py
@@ -13,7 +13,7 @@ import numpy as np
 import fragir
 from fragir import f32
 
-ROWS, COLUMNS = 16, 64
+ROWS, COLUMNS = 128, 16
 
 with fragir.kernel("column_sums", warps=(4, 1)) as k:
     x = k.memory("x", f32, ("m", "n"))

@@ -4,33 +4,31 @@
 //   fragir run examples/rows/cross_entropy.mlir --entry cross_entropy --size m=20,n=300 --arg ignored=-100
 //   fragir run examples/rows/cross_entropy.mlir --entry cross_entropy_backward --size m=20,n=300
 
-!part = !frag.tile<8x256xf32>
-!read = !frag.tile<8x256xbf16>
-!rows = !frag.tile<8xf32>
-!places = !frag.tile<8xi32>
-!columns = !frag.tile<8x256xi32>
-!picked = !frag.tile<8xbf16>
-!flags = !frag.tile<8xi1>
+!part = !frag.tile<1x1024xf32>
+!read = !frag.tile<1x1024xbf16>
+!rows = !frag.tile<1xf32>
+!places = !frag.tile<1xi32>
+!columns = !frag.tile<1x1024xi32>
+!picked = !frag.tile<1xbf16>
+!flags = !frag.tile<1xi1>
 
 func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                          %targets: memref<?xi32> {frag.sizes = ["m"]},
                          %losses: memref<?xf32> {frag.sizes = ["m"]},
                          %logsums: memref<?xf32> {frag.sizes = ["m"]},
                          %ignored: i32)
-    attributes {frag.grid = #frag.grid<m by 8>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+  %c1024 = arith.constant 1024 : index
   %lowest = arith.constant -3.40282347e+38 : f32
   %f0 = arith.constant 0.0 : f32
   %infinity16 = arith.constant 0xff80 : bf16
-  %bx = frag.block_id x
-  %row = arith.muli %bx, %c8 : index
+  %row = frag.block_id x
   %0 = frag.fill %lowest : !rows
   %1 = frag.fill %f0 : !rows
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
-  %largest, %total = scf.for %i = %c0 to %n step %c256
+  %largest, %total = scf.for %i = %c0 to %n step %c1024
       iter_args(%largest_1 = %0, %total_1 = %1) -> (!rows, !rows) {
     %2 = frag.load %x[%row, %i] masked other %infinity16 : memref<?x?xbf16> -> !read
     %t = frag.cast %2 : !read -> !part
@@ -100,15 +98,15 @@ func.func @cross_entropy_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]}
                                   %dlosses: memref<?xf32> {frag.sizes = ["m"]},
                                   %dx: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                                   %ignored: i32)
-    attributes {frag.grid = #frag.grid<n by 256, m by 8>, frag.warps = array<i64: 4, 1>} {
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+    attributes {frag.grid = #frag.grid<n by 1024, m>, frag.warps = array<i64: 4, 1>} {
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
   %f0 = arith.constant 0.0 : f32
   %f1 = arith.constant 1.0 : f32
   %by = frag.block_id y
-  %0 = arith.muli %by, %c8 : index
+  %0 = arith.muli %by, %c1 : index
   %bx = frag.block_id x
-  %1 = arith.muli %bx, %c256 : index
+  %1 = arith.muli %bx, %c1024 : index
   %target = frag.load %targets[%0] masked : memref<?xi32> -> !places
   %logsum = frag.load %logsums[%0] masked : memref<?xf32> -> !rows
   %dloss = frag.load %dlosses[%0] masked : memref<?xf32> -> !rows

@@ -5,11 +5,15 @@
 //   fragir run examples/rows/layer_norm.mlir --entry layer_norm_backward --size m=20,n=300
 //   fragir run examples/rows/layer_norm.mlir --entry layer_norm_weights --size m=40,n=300,parts=2
 
-!part = !frag.tile<16x128xf32>
-!read = !frag.tile<16x128xf16>
-!rows = !frag.tile<16xf32>
-!columns = !frag.tile<128xf32>
-!places = !frag.tile<16x128xi32>
+!part = !frag.tile<1x1024xf32>
+!read = !frag.tile<1x1024xf16>
+!rows = !frag.tile<1xf32>
+!columns = !frag.tile<1024xf32>
+!places = !frag.tile<1x1024xi32>
+!block = !frag.tile<16x128xf32>
+!half = !frag.tile<16x128xf16>
+!height = !frag.tile<16xf32>
+!width = !frag.tile<128xf32>
 !line = !frag.tile<1x128xf32>
 
 func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
@@ -19,21 +23,19 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                       %means: memref<?xf32> {frag.sizes = ["m"]},
                       %rstds: memref<?xf32> {frag.sizes = ["m"]},
                       %eps: f32)
-    attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c16 = arith.constant 16 : index
-  %c128 = arith.constant 128 : index
+  %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %bx = frag.block_id x
-  %row = arith.muli %bx, %c16 : index
+  %row = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %zero = frag.fill %f0 : !part
-  %sums = scf.for %i = %c0 to %n step %c128 iter_args(%sums_1 = %zero) -> (!part) {
+  %sums = scf.for %i = %c0 to %n step %c1024 iter_args(%sums_1 = %zero) -> (!part) {
     %2 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
     %3 = frag.cast %2 : !read -> !part
     %4 = frag.map %sums_1, %3 : !part, !part -> !part {
@@ -51,7 +53,7 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   }
   frag.store %mean, %means[%row] masked : !rows, memref<?xf32>
   %place = frag.iota dim 1 : !places
-  %squares = scf.for %i_1 = %c0 to %n step %c128 iter_args(%squares_1 = %zero) -> (!part) {
+  %squares = scf.for %i_1 = %c0 to %n step %c1024 iter_args(%squares_1 = %zero) -> (!part) {
     %9 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
     %v = frag.cast %9 : !read -> !part
     %d = frag.broadcast %mean along 1 : !rows -> !part
@@ -77,7 +79,7 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     frag.yield %rstd_1 : f32
   }
   frag.store %rstd, %rstds[%row] masked : !rows, memref<?xf32>
-  scf.for %i_2 = %c0 to %n step %c128 {
+  scf.for %i_2 = %c0 to %n step %c1024 {
     %17 = frag.load %x[%row, %i_2] masked : memref<?x?xf16> -> !read
     %v_2 = frag.cast %17 : !read -> !part
     %g = frag.load %gamma[%i_2] masked : memref<?xf32> -> !columns
@@ -106,15 +108,13 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                                %rstds: memref<?xf32> {frag.sizes = ["m"]},
                                %dy: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                                %dx: memref<?x?xf16> {frag.sizes = ["m", "n"]})
-    attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c16 = arith.constant 16 : index
-  %c128 = arith.constant 128 : index
+  %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %bx = frag.block_id x
-  %row = arith.muli %bx, %c16 : index
+  %row = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
@@ -122,7 +122,7 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %2 = frag.load %means[%row] masked : memref<?xf32> -> !rows
   %3 = frag.load %rstds[%row] masked : memref<?xf32> -> !rows
   %zero = frag.fill %f0 : !part
-  %sums, %products = scf.for %i = %c0 to %n step %c128
+  %sums, %products = scf.for %i = %c0 to %n step %c1024
       iter_args(%sums_1 = %zero, %products_1 = %zero) -> (!part, !part) {
     %4 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
     %v = frag.cast %4 : !read -> !part
@@ -161,7 +161,7 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     %27 = arith.divf %26, %count : f32
     frag.yield %27 : f32
   }
-  scf.for %i_1 = %c0 to %n step %c128 {
+  scf.for %i_1 = %c0 to %n step %c1024 {
     %28 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
     %v_2 = frag.cast %28 : !read -> !part
     %29 = frag.load %dy[%row, %i_1] masked : memref<?x?xf16> -> !read
@@ -207,40 +207,40 @@ func.func @layer_norm_weights(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %bx = frag.block_id x
   %column = arith.muli %bx, %c128 : index
   %by = frag.block_id y
-  %zero = frag.fill %f0 : !part
+  %zero = frag.fill %f0 : !block
   %parts = memref.dim %dgammas, %c0 : memref<?x?xf32>
   %step = arith.muli %parts, %c16 : index
   %0 = arith.muli %by, %c16 : index
   %m = memref.dim %x, %c0 : memref<?x?xf16>
   %dgamma, %dbeta = scf.for %i = %0 to %m step %step
-      iter_args(%dgamma_1 = %zero, %dbeta_1 = %zero) -> (!part, !part) {
-    %1 = frag.load %x[%i, %column] masked : memref<?x?xf16> -> !read
-    %v = frag.cast %1 : !read -> !part
-    %2 = frag.load %dy[%i, %column] masked : memref<?x?xf16> -> !read
-    %g = frag.cast %2 : !read -> !part
-    %3 = frag.load %means[%i] masked : memref<?xf32> -> !rows
-    %4 = frag.load %rstds[%i] masked : memref<?xf32> -> !rows
-    %5 = frag.broadcast %3 along 1 : !rows -> !part
-    %6 = frag.broadcast %4 along 1 : !rows -> !part
-    %dgamma_2 = frag.map %g, %v, %5, %6, %dgamma_1 : !part, !part, !part, !part, !part -> !part {
+      iter_args(%dgamma_1 = %zero, %dbeta_1 = %zero) -> (!block, !block) {
+    %1 = frag.load %x[%i, %column] masked : memref<?x?xf16> -> !half
+    %v = frag.cast %1 : !half -> !block
+    %2 = frag.load %dy[%i, %column] masked : memref<?x?xf16> -> !half
+    %g = frag.cast %2 : !half -> !block
+    %3 = frag.load %means[%i] masked : memref<?xf32> -> !height
+    %4 = frag.load %rstds[%i] masked : memref<?xf32> -> !height
+    %5 = frag.broadcast %3 along 1 : !height -> !block
+    %6 = frag.broadcast %4 along 1 : !height -> !block
+    %dgamma_2 = frag.map %g, %v, %5, %6, %dgamma_1 : !block, !block, !block, !block, !block -> !block {
     ^bb0(%g_1: f32, %v_1: f32, %7: f32, %8: f32, %dgamma_3: f32):
       %9 = arith.subf %v_1, %7 : f32
       %10 = arith.mulf %9, %8 : f32
       %dgamma_4 = math.fma %g_1, %10, %dgamma_3 : f32
       frag.yield %dgamma_4 : f32
     }
-    %11 = frag.map %dbeta_1, %g : !part, !part -> !part {
+    %11 = frag.map %dbeta_1, %g : !block, !block -> !block {
     ^bb0(%dbeta_2: f32, %g_2: f32):
       %12 = arith.addf %dbeta_2, %g_2 : f32
       frag.yield %12 : f32
     }
-    scf.yield %dgamma_2, %11 : !part, !part
+    scf.yield %dgamma_2, %11 : !block, !block
   }
-  %13 = frag.reduce add dim 0 %dgamma : !part -> !columns
-  %14 = frag.reshape %13 : !columns -> !line
+  %13 = frag.reduce add dim 0 %dgamma : !block -> !width
+  %14 = frag.reshape %13 : !width -> !line
   frag.store %14, %dgammas[%by, %column] masked : !line, memref<?x?xf32>
-  %15 = frag.reduce add dim 0 %dbeta : !part -> !columns
-  %16 = frag.reshape %15 : !columns -> !line
+  %15 = frag.reduce add dim 0 %dbeta : !block -> !width
+  %16 = frag.reshape %15 : !width -> !line
   frag.store %16, %dbetas[%by, %column] masked : !line, memref<?x?xf32>
   func.return
 }

@@ -18,7 +18,7 @@ import numpy as np
 import fragir
 from fragir import Scalar, Tile, f16, f32
 
-ROWS, PART = 16, 128
+ROWS, PART = 1, 1024
 
 with fragir.kernel("layer_norm", warps=(4, 1)) as k:
     x = k.memory("x", f16, ("m", "n"))

@@ -4,10 +4,10 @@
 //   fragir run examples/rows/rms_norm.mlir --entry rms_norm_backward --size m=20,n=300
 //   fragir run examples/rows/rms_norm.mlir --entry rms_norm_weights --size m=40,n=300,parts=2
 
-!part = !frag.tile<8x256xf32>
-!read = !frag.tile<8x256xbf16>
-!rows = !frag.tile<8xf32>
-!columns = !frag.tile<256xf32>
+!part = !frag.tile<1x1024xf32>
+!read = !frag.tile<1x1024xbf16>
+!rows = !frag.tile<1xf32>
+!columns = !frag.tile<1024xf32>
 !block = !frag.tile<16x128xf32>
 !half = !frag.tile<16x128xbf16>
 !height = !frag.tile<16xf32>
@@ -19,21 +19,19 @@ func.func @rms_norm(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                     %y: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                     %rstds: memref<?xf32> {frag.sizes = ["m"]},
                     %eps: f32)
-    attributes {frag.grid = #frag.grid<m by 8>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+  %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %bx = frag.block_id x
-  %row = arith.muli %bx, %c8 : index
+  %row = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %2 = frag.fill %f0 : !part
-  %squares = scf.for %i = %c0 to %n step %c256 iter_args(%squares_1 = %2) -> (!part) {
+  %squares = scf.for %i = %c0 to %n step %c1024 iter_args(%squares_1 = %2) -> (!part) {
     %3 = frag.load %x[%row, %i] masked : memref<?x?xbf16> -> !read
     %v = frag.cast %3 : !read -> !part
     %squares_2 = frag.map %v, %squares_1 : !part, !part -> !part {
@@ -52,7 +50,7 @@ func.func @rms_norm(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     frag.yield %rstd_1 : f32
   }
   frag.store %rstd, %rstds[%row] masked : !rows, memref<?xf32>
-  scf.for %i_1 = %c0 to %n step %c256 {
+  scf.for %i_1 = %c0 to %n step %c1024 {
     %8 = frag.load %x[%row, %i_1] masked : memref<?x?xbf16> -> !read
     %v_2 = frag.cast %8 : !read -> !part
     %9 = frag.broadcast %rstd along 1 : !rows -> !part
@@ -76,22 +74,20 @@ func.func @rms_norm_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                              %rstds: memref<?xf32> {frag.sizes = ["m"]},
                              %dy: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                              %dx: memref<?x?xbf16> {frag.sizes = ["m", "n"]})
-    attributes {frag.grid = #frag.grid<m by 8>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+  %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %bx = frag.block_id x
-  %row = arith.muli %bx, %c8 : index
+  %row = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %2 = frag.load %rstds[%row] masked : memref<?xf32> -> !rows
   %3 = frag.fill %f0 : !part
-  %products = scf.for %i = %c0 to %n step %c256 iter_args(%products_1 = %3) -> (!part) {
+  %products = scf.for %i = %c0 to %n step %c1024 iter_args(%products_1 = %3) -> (!part) {
     %4 = frag.load %x[%row, %i] masked : memref<?x?xbf16> -> !read
     %v = frag.cast %4 : !read -> !part
     %5 = frag.load %dy[%row, %i] masked : memref<?x?xbf16> -> !read
@@ -114,7 +110,7 @@ func.func @rms_norm_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     %13 = arith.divf %12, %count : f32
     frag.yield %13 : f32
   }
-  scf.for %i_1 = %c0 to %n step %c256 {
+  scf.for %i_1 = %c0 to %n step %c1024 {
     %14 = frag.load %x[%row, %i_1] masked : memref<?x?xbf16> -> !read
     %v_2 = frag.cast %14 : !read -> !part
     %15 = frag.load %dy[%row, %i_1] masked : memref<?x?xbf16> -> !read

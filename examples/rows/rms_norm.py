@@ -17,7 +17,7 @@ import fragir
 from fragir import bf16, f32
 from fragir.reference.formats import decode, encode
 
-ROWS, PART = 8, 256
+ROWS, PART = 1, 1024
 
 with fragir.kernel("rms_norm", warps=(4, 1)) as k:
     x = k.memory("x", bf16, ("m", "n"))

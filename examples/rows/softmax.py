@@ -1,7 +1,8 @@
 """Softmax of rows of any length, forward and backward, f32 in memory.
 
-A block of four warps takes 16 rows and reads them in parts of 128 columns. The largest and the sum
-of a row are kept while it is read, each step with the largest so far; a second pass writes.
+A block of four warps takes a row and reads it in parts of 1024 columns. The largest and the sum are
+kept while it is read, each step with the largest so far; a second pass writes, for which the row is
+still in the cache: 1056 blocks of an H100 hold 17 MB of rows of 4096 f32.
 
     python examples/rows/softmax.py
 """
@@ -13,7 +14,7 @@ import numpy as np
 import fragir
 from fragir import f32
 
-ROWS, PART = 16, 128
+ROWS, PART = 1, 1024
 LOWEST = -3.4028235e38  # what a largest begins with; elements outside of a row are -inf
 
 with fragir.kernel("softmax", warps=(4, 1)) as k:
