@@ -64,7 +64,7 @@ _SUMS = frozenset(("add", "sub"))
 #: Of 64 bits ptxas 13.5 does not take position and length modulo 256, as the ISA says it does, in
 #: its machine code either.
 _FIELDS = {"bfe": ("b", "c"), "bfi": ("c", "e")}
-_HEAD = """.version 9.0
+_HEAD = """.version 9.2
 .target {target}
 .address_size 64
 .visible .entry k(.param .u64 out)
@@ -209,7 +209,7 @@ class Question:
         declared.append(f".reg .{_class(width)} {out}; .reg .pred {other};")
         given = [places[i] for i in sorted(places)]
         into = f"{out}|{other}" if form.pair else out
-        if what.packed in HALVES:
+        if what.packed in HALVES and not {"sat", "relu"} & {*form.words}:  # which are no scalar's
             declared += self._by_halves(at, out, given, made)
         else:
             made.append(f"{form.name} {into}, {', '.join(given)};")
@@ -346,7 +346,7 @@ def judge(questions: Sequence[Question], target: str) -> list[tuple[int, list[st
 def of_form(form: Form, count: int, random: Random) -> Result:
     target = taken_by(form)
     if target is None:
-        return {"target": "", "folded": 0, "findings": []}
+        return {"target": "", "folded": 0, "findings": [f"ptxas takes {form.name} nowhere"]}
     ((folded, wrong),) = judge([Question(form, count, random)], target)
     wrong = [] if form.near else wrong
     findings = [f"ptxas gives another result: {text}" for text in wrong]

@@ -67,12 +67,9 @@ _OWN: dict[str, dict[str, str]] = {
     "brx": {"a": "%r1"},
     "alloca": {"size": "64"},
 }
-#: Of opcodes whose words the decoder reads: statements whose words are changed.
-_OPEN = [
-    s
-    for _, s in statements.bases()
-    if s.split(".")[0] in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix")
-]
+#: Of tensor cores, whose words go together in few ways: statements whose words are changed.
+_TENSOR = ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix")
+_BASES = [s for _, s in statements.bases() if s.split(".")[0] in _TENSOR]
 
 
 def names() -> list[str]:
@@ -160,8 +157,8 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
     """Statements of an opcode: all that its words allow, and some that they do not."""
     rows = [r for r in OPCODES.rows if r.name == name]
     box = [line for r in rows for line in r.box]
-    if any(line.is_open for line in box) or "matrix" in name:
-        return _of_open(name, most, random)
+    if name.split(".")[0] in _TENSOR:
+        return _of_tensor(name, most, random)
     groups = _groups(box)
     choices = [["", *g] for g in groups]
     spaces = _products(box, SPACES)
@@ -225,8 +222,8 @@ def _kin(first: str) -> frozenset[str]:
     )
 
 
-def _of_open(name: str, most: int, random: Random) -> list[str]:
-    bases = [s for s in _OPEN if s.startswith(name + ".")]
+def _of_tensor(name: str, most: int, random: Random) -> list[str]:
+    bases = [s for s in _BASES if s.startswith(name + ".")]
     made: dict[str, None] = dict.fromkeys(bases)
     every = sorted({w for s in bases for w in s.partition(" ")[0].split(".")[1:]} | set(FOREIGN))
     for base in bases:
@@ -274,9 +271,9 @@ def _ptxas() -> str:
     return str(find(PTXAS).path)
 
 
-def refused(texts: Sequence[str], target: str) -> set[str]:
+def refused(texts: Sequence[str], target: str, begin: str = statements.HEAD) -> set[str]:
     """The statements that ptxas does not assemble for a target, all in one kernel."""
-    head = statements.HEAD.format(target=target)
+    head = begin.format(target=target)
     start = head.count("\n") + 1
     text = head + "".join(f"{t};\n" for t in texts) + "MORE:\nEND: ret;\n}\n"
     with tempfile.TemporaryDirectory() as folder:
@@ -289,11 +286,11 @@ def refused(texts: Sequence[str], target: str) -> set[str]:
     lines += re.findall(r"32-bit address on line '(\d+)'", done.stderr)
     bad = {texts[int(n) - start] for n in lines if 0 <= int(n) - start < len(texts)}
     if bad:  # some errors are told only when there are no others
-        return bad | refused([t for t in texts if t not in bad], target)
+        return bad | refused([t for t in texts if t not in bad], target, begin)
     if len(texts) == 1:
         return set(texts)
     half = len(texts) // 2
-    return refused(texts[:half], target) | refused(texts[half:], target)
+    return refused(texts[:half], target, begin) | refused(texts[half:], target, begin)
 
 
 def taken(texts: Sequence[str]) -> dict[str, str]:

@@ -91,6 +91,7 @@ _TENSOR = (
     f"stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r0], {_R2}",
     "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3",
     f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {_R8}, [%r0], %r2",
+    f"wmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {_R8}, [%r0]",
     f"wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 {_F8}, [%r0]",
     f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {_F8}, {_R8}, {_R8}, {_F8}",
     f"wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r0], {_F8}, 16",

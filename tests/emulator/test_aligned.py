@@ -53,7 +53,8 @@ STATEMENTS: dict[str, tuple[str, str]] = {
 }
 #: What other tests have, with operands of their own, and what tells in another way.
 ELSEWHERE = {
-    *("wmma.mma", "wmma.load", "wmma.store", "wgmma.mma_async", "tensormap.cp_fenceproxy"),
+    *("wmma.mma", "wmma.load.a", "wmma.load.b", "wmma.load.c", "wmma.store.d", "wgmma.mma_async"),
+    "tensormap.cp_fenceproxy",
     *("barrier.arrive", "barrier.cta.arrive", "barrier.cluster.arrive", "barrier.cluster.wait"),
 }
 #: Those that do not wait: before, the statement, after.

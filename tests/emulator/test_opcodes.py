@@ -108,7 +108,7 @@ def test_an_opcode_of_ones_own_is_a_row_and_a_function(check: bool) -> None:
         assert found.tolist() == [abs(i - 5) for i in range(32)]
         for wrong, why in (
             ("absdiff.sat.s32 %r0, %r1, %r2", ".sat is no modifier of absdiff"),
-            ("absdiff.ftz.u32 %r0, %r1, %r2", ".ftz is no modifier of absdiff"),
+            ("absdiff.ftz.u32 %r0, %r1, %r2", ".ftz does not go with the others"),
             ("absdiff.u64 %d1, %d1, %d1", ".u64 is no modifier of absdiff"),
             ("absdiff.u32 %r0, %r1", "takes 3 operands, not 2"),
         ):

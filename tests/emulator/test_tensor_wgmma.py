@@ -385,11 +385,11 @@ def test_sparse(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("sync.aligned.m64n12k16.f32.f16.f16", "no such shape"),
+        ("sync.aligned.m64n12k16.f32.f16.f16", ".m64n12k16 is no modifier"),
         ("sync.aligned.m64n40k32.s32.s8.s8", "no such shape"),
-        ("sync.aligned.m64n8k16.bf16.bf16.bf16", "no such shape or result"),
+        ("sync.aligned.m64n8k16.bf16.bf16.bf16", ".bf16 does not stand here"),
         ("sync.aligned.m64n8k16.f32.f16.bf16", "no product of f16 and bf16"),
-        ("sync.aligned.m64n8k256.s32.b1.b1.xor.popc", "b1 has .and.popc"),
+        ("sync.aligned.m64n8k256.s32.b1.b1.xor.popc", ".xor is no modifier of wgmma.mma_async"),
         ("sync.aligned.m64n8k16.satfinite.f32.f16.f16", "satfinite is for"),
     ],
 )

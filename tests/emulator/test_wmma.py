@@ -430,12 +430,20 @@ def test_bad_addresses(offset: str, kind: str) -> None:
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32", "sm_75", "needs sm_80"),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32", "sm_80", "no such shape"),
         ("wmma.mma.sync.aligned.col.col.m8n8k32.s32.s4.s4.s32", "sm_80", "only as .row.col"),
-        ("wmma.mma.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "sm_80", "belong to b1"),
+        (
+            "wmma.mma.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+            "sm_80",
+            "it needs one of .xor, .and",
+        ),
         ("wmma.load.a.sync.aligned.col.m8n8k32.s4", "sm_80", "A is .row"),
-        ("wmma.load.d.sync.aligned.row.m16n16k16.f32", "sm_80", "expected .load.a"),
-        ("wmma.store.d.sync.aligned.row.m16n16k16.bf16", "sm_80", "no such fragment"),
+        ("wmma.load.d.sync.aligned.row.m16n16k16.f32", "sm_80", ".d is no modifier of wmma.load"),
+        (
+            "wmma.store.d.sync.aligned.row.m16n16k16.bf16",
+            "sm_80",
+            ".bf16 is no modifier of wmma.store.d",
+        ),
         ("wmma.load.a.sync.aligned.row.m16n16k16.s8", "sm_70", "needs sm_72"),
-        ("wmma.fill.sync.aligned.m16n16k16.f32", "sm_80", "no tensor-core instruction"),
+        ("wmma.fill.sync.aligned.m16n16k16.f32", "sm_80", ".fill is no modifier of wmma"),
     ],
 )
 def test_refusals(text: str, name: str, message: str) -> None:

@@ -33,6 +33,7 @@ from fragir.emulator.tensor_cores.mma import Mma, build_mma
 from fragir.emulator.tensor_cores.wgmma import ReadShared, Wgmma, build_wgmma
 from fragir.emulator.tensor_cores.wmma import Wmma, WmmaAccess, build_wmma, build_wmma_access
 from fragir.errors import FragirError
+from fragir.ptx.opcodes.table import OPCODES
 
 
 def tensor_instruction(
@@ -42,10 +43,8 @@ def tensor_instruction(
 
     For example `("mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32")`;
     words are as PTX writes them, `kind::f8f6f4` and `sp::ordered_metadata` being one word each, in
-    any order that ptxas takes. A state space word of ldmatrix and stmatrix (`shared`,
-    `shared::cta`) may stand among them; what else they and movmatrix have is as their rows say
-    (`fragir/ptx/opcodes/matrices.py`). Raises FragirError where the form is unknown or the target
-    does not have it. Cached.
+    any order that ptxas takes; which there are the rows say (`fragir/ptx/opcodes/matrices.py`).
+    Raises FragirError where the form is unknown or the target does not have it. Cached.
     """
     return _build(opcode, target, settings or Settings())
 
@@ -53,16 +52,20 @@ def tensor_instruction(
 @lru_cache(maxsize=4096)
 def _build(opcode: tuple[str, ...], target: str, settings: Settings) -> TensorOp:
     where = read_target(target)
-    match opcode[0]:
-        case "mma":
+    found = OPCODES.find(opcode)
+    if found.opcode is None:
+        raise FragirError(found.problem, hint=found.hint)
+    opcode = found.words
+    match found.opcode.head:
+        case ("mma",):
             return build_mma(read_words(opcode), where, settings)
-        case "wgmma" if "mma_async" in opcode:
+        case "wgmma", "mma_async":
             return build_wgmma(read_words(opcode), where)
-        case "wmma" if opcode[1:2] == ("mma",):
+        case "wmma", "mma":
             return build_wmma(opcode, where)
-        case "wmma" if opcode[1:2] in (("load",), ("store",)):
+        case "wmma", _, _:
             return build_wmma_access(opcode, where)
-        case "ldmatrix" | "stmatrix" | "movmatrix":
+        case ("ldmatrix" | "stmatrix" | "movmatrix",):
             return build_matrix(opcode, where)
         case _:
             raise FragirError(f"`{'.'.join(opcode)}` is no tensor-core instruction of the emulator")

@@ -24,15 +24,12 @@ from fragir.errors import FragirError
 BITS = {"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4} | {
     "b1": 1, **dict.fromkeys("s8 u8 e4m3 e5m2 e3m2 e2m3 e2m1 ue8m0 ue4m3".split(), 8)
 }  # fmt: skip
-_SHAPE = re.compile(r"m(\d+)n(\d+)(?:k(\d+))?")
-_FLAGS = frozenset(
-    "sync aligned satfinite block_scale xor and popc trans mma_async sp rn rz rm rp".split()
-)
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Mnemonic:
-    """`types`, `layouts`: in order. `flags`: everything that stands alone.
+    """`types`, `layouts`: in order. `flags`: everything else.
 
     `kind`, `vector` (of scale_vec): after their `::`; "-" and "" where there is none.
     """
@@ -57,34 +54,26 @@ class Mnemonic:
 
 
 def read_words(opcode: tuple[str, ...]) -> Mnemonic:
-    """Sorts the words; raises FragirError for one that no tensor-core instruction has."""
+    """Sorts the words of an opcode that has a row (`fragir/ptx/opcodes/matrices.py`)."""
     shape, layouts, types, flags = "", list[str](), list[str](), set[str]()
     kind, vector = "-", ""
     extents = (0, 0, 0)
     for word in opcode[1:]:
         head, _, tail = word.partition("::")
-        found = _SHAPE.fullmatch(word)
-        if found and shape:
-            raise FragirError(f"`{'.'.join(opcode)}`: it has one shape, not {shape} and {word}")
-        if found:
-            shape, extents = word, (int(found[1]), int(found[2]), int(found[3] or 0))
+        if found := _SHAPE.fullmatch(word):
+            shape, extents = word, (int(found[1]), int(found[2]), int(found[3]))
         elif word in ("row", "col"):
             layouts.append(word)
         elif word in BITS:
             types.append(word)
-        elif word in _FLAGS:
-            flags.add(word)
         elif head == "kind":
             kind = tail
         elif head == "scale_vec":
             vector = tail
-        elif word == "sp::ordered_metadata":
-            flags |= {"sp", "ordered"}
+        elif head == "sp":
+            flags |= {"sp", *(["ordered"] if tail else [])}
         else:
-            raise FragirError(f"`{'.'.join(opcode)}`: the emulator does not know the word `{word}`")
-    for word in ("sync", "aligned"):  # ptxas takes wgmma without .aligned
-        if word not in flags and (word, opcode[0]) != ("aligned", "wgmma"):
-            raise FragirError(f"`{'.'.join(opcode)}`: the word `{word}` is missing")
+            flags.add(word)
     return Mnemonic(
         opcode, shape, *extents, tuple(layouts), tuple(types), frozenset(flags), kind, vector
     )
@@ -157,8 +146,6 @@ class Forms:
             "kind": words.kind,
             "shape": words.shape,
             "layout": ".".join(words.layouts),
-            "layouts": str(len(words.layouts)),
-            "types": str(len(words.types)),
             "target": target.name,
         }
         said = words.flags | abilities(target) | {f"{key}:{each}" for key, each in names.items()}
@@ -171,7 +158,7 @@ class Forms:
                 if column == "target":
                     rows = [row for row in rows if not said.isdisjoint(row[column])]
                 else:
-                    given = frozenset(names[column].split() or [""])
+                    given = frozenset(names[column].split())
                     rows = [row for row in rows if given <= row[column]]
             if not rows or not _hold(question.needs, said):
                 names["least"] = min((x for row in left for x in row.get("target", ())), default="")

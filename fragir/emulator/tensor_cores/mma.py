@@ -196,7 +196,7 @@ def scale_lanes(thread: int, *, rows: bool) -> Ints:
 
 # -- forms -----------------------------------------------------------------------------------------
 
-_FORMS = Forms(
+FORMS = Forms(
     "kind part product shape results target scale",
     # ptxas also takes kind::f8f6f4 of fp8 on sm_100a and its kin, and m16n8k16, which the ISA does
     # not list.
@@ -233,8 +233,6 @@ _FORMS = Forms(
     mxf4nvf4  sparse  e2m1       m16n8k128  f32.f32  sm_120a  2X.ue8m0|4X.ue8m0|4X.ue4m3
     """.replace("F8F6F4", "e4m3|e5m2|e3m2|e2m3|e2m1"),
     """
-    !block_scale => types:4 !shape: layouts:2 ! expected a shape, two layouts and 4 types
-    block_scale => types:5 !shape: layouts:2 ! expected a shape, two layouts and 5 types
     => kind ! there is no kind::{kind}
     kind:- => product ! there is no product of {a} and {b}
     kind:- !sp => part shape ! mma of {a} has no shape {shape}
@@ -243,9 +241,6 @@ _FORMS = Forms(
         ! f16 results need sp::ordered_metadata and sm_120a
     kind:- => results ! products of {a} are not added to C of {c} giving D of {d}
     kind:- => target ! target {target} does not have it ! it needs {least}
-    kind:- => !block_scale ! block_scale needs a .kind
-    kind:- a:b1 => popc ! .popc and one of .xor and .and belong to b1, and only there
-    kind:- a:b1 => xor|and !xor|!and ! one of .xor and .and is needed
     kind:- a:b1 and => sm_80 ! target {target} does not have it ! .and needs sm_80
     kind:f8f6f4 => part product shape results ! kind::f8f6f4 has no such form
     !kind:- => part shape results ! kind::{kind} has no such shape or accumulator
@@ -262,9 +257,9 @@ _FORMS = Forms(
 
 def build_mma(words: Mnemonic, target: TargetName, settings: Settings) -> Mma:
     """Raises FragirError where PTX has no such instruction or the target does not run it."""
-    d, a, b, c, scale = (*words.types, *5 * ("",))[:5]
+    d, a, b, c, scale = (*words.types, "")[:5]
     vector = words.vector or {"mxf8f6f4": "1X", "mxf4": "2X"}.get(words.kind, "")
-    form = _FORMS.find(
+    form = FORMS.find(
         words,
         target,
         part="sparse" if "sp" in words.flags else "dense",

@@ -194,7 +194,7 @@ class Wgmma(TensorOp):
         return compute(a[..., None], b[:, None, :], c[:, None, :], None, None)[:, 0, :]
 
 
-_FORMS = Forms(
+FORMS = Forms(
     "product depth n results",
     """
     f16        k16   n8|n16  f16|f32
@@ -207,11 +207,8 @@ _FORMS = Forms(
     # Multiples of 8 that are none of 16 are no N of integers, but for 8 and 24.
     """
     => sm_90a ! target {target} does not have it ! wgmma needs sm_90a
-    => types:3 m:64 ! expected a shape m64nNkK and three types
     => product ! there is no product of {a} and {b}
     => depth n results ! there is no such shape or result for {a}
-    a:b1 => and popc !sp ! b1 has .and.popc, and no sparse form
-    and popc => a:b1 ! b1 has .and.popc, and no sparse form
     satfinite => d:s32 !a:b1 ! .satfinite is for 8-bit integers only
     """,
 )
@@ -219,15 +216,14 @@ _FORMS = Forms(
 
 def build_wgmma(words: Mnemonic, target: TargetName) -> Wgmma:
     """Raises FragirError where PTX has no such form or the target does not have it."""
-    d, a, b = (*words.types, "", "", "")[:3]
+    d, a, b = words.types
     sparse, n = "sp" in words.flags, words.n
-    _FORMS.find(
+    FORMS.find(
         words,
         target,
-        m=str(words.m),
         product=f"{a} {b}",
         depth=f"k{words.k / (1 + sparse):g}",
-        n="" if n not in range(8, 257, 8) else "n16" if n in (8, 24) or n % 16 == 0 else "n8",
+        n="n16" if n in (8, 24) or n % 16 == 0 else "n8",
         results=d,
         **{"a": a, "b": b, "d": d},
     )

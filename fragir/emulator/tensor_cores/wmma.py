@@ -44,7 +44,7 @@ from fragir.emulator.tensor_cores.forms import (
 from fragir.emulator.tensor_cores.maps import Codes, Formula, Fragment, Ints, formula
 from fragir.emulator.tensor_cores.mma import Mma, MmaPlan
 
-_FORMS = Forms(
+FORMS = Forms(
     "product shape results target",
     """
     f16   m16n16k16|m32n8k16|m8n32k16  f16|f32  sm_70
@@ -58,19 +58,11 @@ _FORMS = Forms(
     b1    m8n8k128                     s32      sm_75
     """,
     """
-    does:access => operand:a|operand:b|operand:c types:1\
-        ! expected .load.a, .load.b, .load.c or .store.d, and one type
-    does:access => !shape: layouts:1 ! expected a shape and one layout
     operand:a|operand:b => shape product ! there is no such fragment of {a}
     operand:c => shape results ! there is no such fragment of {a}
-    does:mma => types:2|types:4 layouts:2\
-        ! expected two layouts, a shape and the types of D, A, B and C
     does:mma => product shape results ! there is no such shape or combination of types
-    does:mma a:f16 => types:2 ! there is no such shape or combination of types
     and => sm_80 ! target {target} does not have it ! it needs sm_80
     => target ! target {target} does not have it ! it needs {least}
-    does:mma a:b1 => popc xor|and !xor|!and\
-        ! .popc and one of .xor and .and belong to b1, and only there
     satfinite => d:s32 !a:b1 ! .satfinite is for products of integers only
     does:mma a:s4|a:u4|a:b1 => layout:row.col\
         ! 4-bit and single-bit products exist only as .row.col
@@ -165,12 +157,10 @@ class WmmaAccess(TensorOp):
 
 def build_wmma_access(opcode: tuple[str, ...], target: TargetName) -> WmmaAccess:
     """Raises FragirError where PTX has no such form or the target does not have it."""
-    spaces = ("global", "shared", "shared::cta")
-    head, action, operand = (*opcode, "", "")[:3]
-    words = read_words((head, *(w for w in opcode[3:] if w not in spaces)))
-    element = words.types[0] if words.types else ""
-    operand = operand if action == "load" else {"d": "c"}.get(operand, "")
-    _FORMS.find(
+    words = read_words(opcode)
+    (element,) = words.types
+    operand = {"d": "c"}.get(opcode[2], opcode[2])
+    FORMS.find(
         words, target, does="access", operand=operand, product=element, results=element, a=element
     )
     form = _formula(words.shape, element, operand)
@@ -234,12 +224,12 @@ class Wmma(Mma):
 
 def build_wmma(opcode: tuple[str, ...], target: TargetName) -> Mma:
     """wmma.mma. Raises FragirError where PTX has no such form or the target does not have it."""
-    words = read_words((opcode[0], *opcode[2:]))
+    words = read_words(opcode)
     types = words.types
     if len(types) == 2:  # f16 alone: the types of D and C
         types = (types[0], "f16", "f16", types[1])
-    d, a, b, c = (*types, *4 * ("",))[:4]
-    _FORMS.find(
+    d, a, b, c = types
+    FORMS.find(
         words, target, does="mma", product=f"{a} {b}", results=f"{d} {c}", **{"a": a, "d": d}
     )
     plan = MmaPlan(

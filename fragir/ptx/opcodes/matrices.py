@@ -4,54 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragir.ptx.opcodes.row import Moves, Opcode, is_always, needs, rule_apart
+from fragir.ptx.opcodes.row import Moves, Opcode, is_always
 
 # -- products -------------------------------------------------------------------------------------
 
-_FLAGS = (
-    needs("xor and", "popc"),
-    needs("popc", "b1"),
-    needs("rn rz rm rp", "f64"),
-    needs("scale_vec::1X scale_vec::2X scale_vec::4X", "block_scale"),
-)
-_MATRIX: dict[str, Any] = {
-    "bits": "matrix",
-    "address": "number",
-    "apart": True,
-    "together": "warp",
-    "rules": _FLAGS,
-}
-#: The words of mma and wmma are read where the operation is built (`tensor_cores/forms.py`).
+_MATRIX: dict[str, Any] = {"bits": "matrix", "address": "number", "apart": True, "together": "warp"}
+#: Which of their types and shapes go together: `fragir/emulator/tensor_cores/mma.py`, `wmma.py`.
 _PRODUCTS: tuple[Opcode, ...] = (
-    Opcode("mma", "... d, ...", step="mma", fuses=True, **_MATRIX),
-    Opcode("wmma.mma", "... d, a, b, c", step="mma", **_MATRIX),
+    Opcode(
+        "mma",
+        """
+        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT{.satfinite}.SUM.FACTOR.FACTOR.SUM d, ...
+        .sync.aligned.MMA.LAYOUT.LAYOUT{.RND}.f64.f64.f64.f64 d, ...
+        .sync.aligned.MMA.LAYOUT.LAYOUT{.satfinite}.s32.b1.b1.s32.xor|and.popc d, ...
+        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT.kind::f8f6f4.f16|f32.F8F6F4.F8F6F4.f16|f32 d, ...
+        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT.MX.block_scale{.VEC}.f32.F8F6F4.F8F6F4.f32.SF d, ...
+        """,
+        step="mma",
+        fuses=True,
+        **_MATRIX,
+    ),
+    Opcode(
+        "wmma.mma",
+        """
+        .sync.aligned.LAYOUT.LAYOUT.WMMA.f16|f32.f16|f32{.satfinite} d, a, b, c
+        .sync.aligned.LAYOUT.LAYOUT.WMMA.f32|s32.WFACTOR.WFACTOR.f32|s32{.satfinite} d, a, b, c
+        .sync.aligned.LAYOUT.LAYOUT.WMMA{.RND}.f64.f64.f64.f64 d, a, b, c
+        .xor|and.popc.sync.aligned.LAYOUT.LAYOUT.WMMA.s32.b1.b1.s32{.satfinite} d, a, b, c
+        """,
+        step="mma",
+        **_MATRIX,
+    ),
 )
 
 # -- warp matrix ----------------------------------------------------------------------------------
 
 _WARP: dict[str, Any] = {"together": "warp"}
-_ACCESSES = (
-    rule_apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp"),
-    rule_apart("global", "shared shared::cta"),
-    rule_apart("shared", "shared::cta"),
-)
 _WARP_MATRIX: tuple[Opcode, ...] = (
-    Opcode(
-        "wmma.load",
-        "... d, [a]{, stride}",
-        step="wmma",
-        rules=_ACCESSES,
-        bits="load fragment",
-        access="load",
-        address="number",
-        apart=True,
-        **_WARP,
+    *(
+        Opcode(
+            f"wmma.load.{operand}",
+            f".sync.aligned.LAYOUT.WMMA{{.GLOBAL}}.{types} d, [a]{{, stride}}",
+            step="wmma",
+            bits="load fragment",
+            access="load",
+            address="number",
+            apart=True,
+            **_WARP,
+        )
+        for operand, types in {**dict.fromkeys("ab", "f16|WFACTOR|f64|b1"), "c": "SUM"}.items()
     ),
     Opcode(
-        "wmma.store",
-        "... [a], b{, stride}",
+        "wmma.store.d",
+        ".sync.aligned.LAYOUT.WMMA{.GLOBAL}.SUM [a], b{, stride}",
         step="wmma",
-        rules=_ACCESSES,
         bits="store fragment",
         access="store",
         **_WARP,
@@ -97,7 +103,10 @@ _ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
 _WGMMA: tuple[Opcode, ...] = (
     Opcode(
         "wgmma.mma_async",
-        "... d, ...",
+        """
+        {.sp}.sync{.aligned}.WGMMA{.satfinite}.SUM.FACTOR.FACTOR d, ...
+        .sync{.aligned}.WGMMA{.satfinite}.s32.b1.b1.and.popc d, ...
+        """,
         step="wgmma",
         accumulates=True,
         apart=True,

@@ -220,7 +220,7 @@ class Opcodes:
         #: Changes with every row that is added or taken out.
         self.version = 0
         self._first: dict[str, list[Opcode]] = {}
-        self._found: dict[tuple[Words, int], Found] = {}
+        self._found: dict[tuple[Words, int | None], Found] = {}
         self._rows: dict[tuple[Words, int], Opcode] = {}  # of what was found
         for row in rows:
             self.register(row)
@@ -254,17 +254,17 @@ class Opcodes:
             raise ValueError(f"{instruction.mnemonic} has no row")
         return found
 
-    def find(self, opcode: Words, operands: int) -> Found:
-        """The row of an opcode with that many operands, or why there is none."""
+    def find(self, opcode: Words, operands: int | None = None) -> Found:
+        """The row of an opcode with that many operands (None: any), or why there is none."""
         key = (opcode, operands)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._find(opcode, operands)
-            if found.opcode is not None:
-                self._rows[key] = found.opcode
+            if found.opcode is not None and operands is not None:
+                self._rows[opcode, operands] = found.opcode
         return found
 
-    def _find(self, opcode: Words, operands: int) -> Found:
+    def _find(self, opcode: Words, operands: int | None) -> Found:
         mnemonic = ".".join(opcode)
         if opcode[0] not in self._first:
             self._ask(opcode[0])
@@ -280,10 +280,10 @@ class Opcodes:
         fitting: list[tuple[Opcode, Reading]] = []
         for row in named:
             for line in row.box:
-                reading = line.read(rest)
+                reading = line.read(rest, row.known)
                 broken = next((t for rule in row.rules if (t := rule(given))), "")
                 if not reading.problems and not broken:
-                    if operands in line.counts(given):
+                    if operands is None or operands in line.counts(given):
                         text = row.missing or line.missing
                         if text:
                             return Found(None, opcode, f"{mnemonic}{NOT_EMULATED}{text}")
@@ -291,7 +291,7 @@ class Opcodes:
                     fitting.append((row, reading))
                 if nearest is None or reading.rank > nearest[1].rank:
                     nearest = row, reading, next(iter(reading.problems), broken)
-        if fitting:
+        if fitting and operands is not None:
             return Found(None, opcode, *_miscount_problem(mnemonic, given, operands, fitting))
         beside = {"pred", *(w for row in named for w in row.beside.split())}.intersection(rest)
         beside -= {w for row in named for line in row.box for w in line.known}
@@ -320,9 +320,17 @@ class Opcodes:
             near = difflib.get_close_matches(opcode[0], self._first, 3)
             hint = f"similar: {', '.join(near)}" if near else None
             return f"the instruction {mnemonic} is not known", hint
-        names = list(dict.fromkeys(r.name for r in rows))
-        wrong = f".{opcode[1]} is no modifier of {opcode[0]}" if len(opcode) > 1 else "it lacks one"
+        length = max(_common_words(r.head, opcode) for r in rows)
+        names = list(dict.fromkeys(r.name for r in rows if r.head[:length] == opcode[:length]))
+        wrong = "it lacks one"
+        if len(opcode) > length:
+            wrong = f".{opcode[length]} is no modifier of {'.'.join(opcode[:length])}"
         return f"there is no instruction {mnemonic}: {wrong}", f"there is {', '.join(names)}"
+
+
+def _common_words(one: Words, other: Words) -> int:
+    """How many words they begin with are the same."""
+    return next((i for i, (x, y) in enumerate(zip(one, other, strict=False)) if x != y), len(one))
 
 
 def _miscount_problem(

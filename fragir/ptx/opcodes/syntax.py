@@ -23,7 +23,7 @@ have the last one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal, NamedTuple
@@ -57,20 +57,35 @@ SETS: dict[str, str] = {
     "MULTI": "multicast::cluster",
     "PAIR": "cta_group::1|cta_group::2",
     "WIDE": "im2col::w|im2col::w::128",
+    "LAYOUT": "row|col",
+    "SP": "sp|sp::ordered_metadata",
+    "SUM": "f16|f32|f64|s32",
+    "FACTOR": "f16|bf16|tf32|f64|s8|u8|s4|u4|e4m3|e5m2",
+    "WFACTOR": "bf16|tf32|s8|u8|s4|u4",
+    "F8F6F4": "e4m3|e5m2|e3m2|e2m3|e2m1",
+    "SF": "ue8m0|ue4m3",
+    "MX": "kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4",
+    "VEC": "scale_vec::1X|scale_vec::2X|scale_vec::4X",
+    "MMA": "m8n8k4|m8n8k16|m8n8k32|m8n8k128|"
+    "m16n8k4|m16n8k8|m16n8k16|m16n8k32|m16n8k64|m16n8k128|m16n8k256",
+    "WMMA": "m16n16k16|m32n8k16|m8n32k16|m16n16k8|m8n8k4|m8n8k32|m8n8k128",
+    "WGMMA": "|".join(f"m64n{n}k{k}" for k in (8, 16, 32, 64, 256) for n in range(8, 257, 8)),
+    "GLOBAL": "global|shared|shared::cta",
 }
 _NARROW = "e4m3 e5m2 e2m3 e3m2 e2m1 ue8m0"
 TYPES = frozenset(
     (
         "pred b8 b16 b32 b64 b128 u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f16 f32 f64 "
         "bf16 f16x2 bf16x2 f32x2 u16x2 s16x2 u8x4 s8x4 tf32 s2f6x2 "
+        "b1 ue4m3 b8x16 b6x16_p32 b4x16_p64 "
         + " ".join(f"{e} {e}x2 {e}x4" for e in _NARROW.split())
     ).split()
 )
 ENDLESS = 1 << 16
 #: Modifiers that ptxas takes more than once.
 REPEATED = frozenset("NaN approx cc relu sat satfinite shiftamt sync uni".split())
-#: Words that an opcode of tensor cores has several times.
-_MANY = TYPES | frozenset("sync row col b1 u4 s4 ue4m3".split())
+#: Words that an opcode whose words nobody reads may have several times.
+_MANY = TYPES | frozenset("sync row col".split())
 SPACES = frozenset(
     "global shared shared::cta shared::cluster local const param param::entry param::func".split()
 )
@@ -199,8 +214,8 @@ class Line:
             least += there or not operand.optional
         return range(least, most + 1)
 
-    def read(self, words: Sequence[str]) -> Reading:
-        """The words after the opcode's name, put into the slots."""
+    def read(self, words: Sequence[str], known: Container[str] = ()) -> Reading:
+        """The words after the opcode's name, put into slots. `known`: those of all its lines."""
         if self.is_open:
             twice = [w for w in words if words.count(w) > 1 and w not in _MANY]
             return Reading(self, tuple(words), tuple(f".{w} is given twice" for w in twice[:1]))
@@ -220,7 +235,7 @@ class Line:
                     at[group] = slots.index(free[0]) + 1
             if free:
                 taken[free[0]] = word
-            elif problem := self._left_over(word, slots, taken):
+            elif problem := self._left_over(word, slots, taken, known):
                 problems.append(problem)
         problems += [
             f"it needs one of .{', .'.join(slot.words)}"
@@ -233,10 +248,16 @@ class Line:
         return Reading(self, ordered, tuple(problems), (len(types) - wrong, -len(problems)))
 
     def _left_over(
-        self, word: str, slots: Sequence[ModifierSlot], taken: Mapping[ModifierSlot, str]
+        self,
+        word: str,
+        slots: Sequence[ModifierSlot],
+        taken: Mapping[ModifierSlot, str],
+        known: Container[str],
     ) -> str | None:
         """What is wrong with a word that no slot is left for."""
         there = [s for s in slots if word in s.words]
+        if not there and word in known:
+            return f".{word} does not go with the others"
         if not there:
             return f".{word} is no modifier of {{}}"
         others = [taken[s] for s in there if s in taken]
