@@ -45,11 +45,20 @@ PASSES = {
 TARGETS = {"ptx": ("fragir.passes.ptx_target", "PtxTarget")}
 NOTEBOOKS = "fragir.draw.display"
 """The module that draws values in notebooks: layouts know it by this name only."""
+EXECUTOR = "fragir.emulator.launch.legality"
+"""The module that says which operands a statement may have: operations know it by this name only.
+They ask what a launch would refuse, never what a statement computes."""
 
 
 def drawer() -> Any:
     """The module that draws values in notebooks."""
     return import_module(NOTEBOOKS)
+
+
+def statement_problem(statement: str, names: Any) -> tuple[str, str | None] | None:
+    """What a launch would say of a statement; `names`: what it may name (`opcodes.table.Names`)."""
+    found: tuple[str, str | None] | None = import_module(EXECUTOR).problem(statement, names)
+    return found
 
 
 def lazily(places: Mapping[str, tuple[str, str]]) -> dict[str, Callable[[], Any]]:

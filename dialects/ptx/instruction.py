@@ -151,9 +151,10 @@ class InstructionOp(QuickOperation):
 
     def _check_table(self, statement: Statement) -> None:
         from fragir.dialects.ptx.foreign import around, names_for
-        from fragir.emulator.launch.legality import problem
+        from fragir.ptx.opcodes.legality import problem_of
         from fragir.ptx.opcodes.row import NOT_EMULATED
-        from fragir.ptx.opcodes.table import find_row
+        from fragir.ptx.opcodes.table import OPCODES, find_row
+        from fragir.universe import statement_problem
 
         row = find_row(statement.instruction)
         ends = "" if row.opcode is None else row.opcode.ends
@@ -165,6 +166,9 @@ class InstructionOp(QuickOperation):
             return
         if row.opcode is None and NOT_EMULATED in row.problem:
             return
+        wrong = problem_of(OPCODES, statement.instruction)
+        if wrong is not None:
+            raise FragirError(wrong[0], hint=wrong[1])
         names: list[list[str]] = []
         declared: list[str] = []
         for place, value in enumerate((*self.outputs, *self.inputs)):
@@ -173,6 +177,7 @@ class InstructionOp(QuickOperation):
             declared.append(f".reg .{_CLASSES[width]} {', '.join(own)};")
             names.append(own)
         text = f"{statement.opcode} {', '.join(statement.filled_operands(names))}"
-        wrong = problem(text.rstrip(), names_for(self, statement.symbols, " ".join(declared)))
+        declarations = names_for(self, statement.symbols, " ".join(declared))
+        wrong = statement_problem(text.rstrip(), declarations)
         if wrong is not None:
             raise FragirError(wrong[0], hint=wrong[1])

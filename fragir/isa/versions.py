@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa import target_rows
-from fragir.isa.opcode_rules import BASE, EXACT, lines
 from fragir.isa.registry import current, per_table
 from fragir.isa.target_rows import NVIDIA, newest
+from fragir.ptx.opcodes.versions import BASE, EXACT, lines
 
 _TENSOR = ("mma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "movmatrix")
 

@@ -5,7 +5,8 @@
 `shared` is how many KiB a block may ask for (CUDA programming guide, "Compute capabilities"; 8.8
 is not in the guide: it is like 8.6 in CCCL's arch_traits.h). `cores` names the generation of its
 tensor cores: nothing is published of those of sm_107. What only some Blackwells have, on their `a`
-or `f` targets, are words behind that: `fragir.isa.opcode_rules` says which instructions they mean.
+or `f` targets, are words behind that: `fragir.ptx.opcodes.versions` says which
+instructions they mean.
 """
 
 from __future__ import annotations

@@ -5,15 +5,16 @@ Blocks in braces have scopes (PTX ISA 9.2, section 4.3), which MLIR's functions 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from fragir.dialects.ptx.statement import PLACE
-from fragir.emulator.numbers.types import DTYPES
 from fragir.errors import FragirError
 from fragir.ptx import tree
 from fragir.ptx.visit import transform
 
 _DIGITS = "0123456789"
+_REGISTER_TYPE = re.compile(r"[a-z]+(\d+)(?:x(\d))?")
 #: What stands in a function and is executed, or marks a place: in the order of the text.
 Step = tree.Instruction | tree.Label | tree.Pragma
 
@@ -210,7 +211,9 @@ class _Flattening:
 
 def _move(to: str, source: str, kind: str, at: int) -> tree.Instruction:
     """Between a register that is passed and one of the function's own."""
-    word = kind if kind in ("pred", "f32", "f64") else f"b{DTYPES[kind][1]}"
+    word, found = kind, _REGISTER_TYPE.fullmatch(kind)
+    if found is not None and kind not in ("f32", "f64"):
+        word = f"b{int(found[1]) * int(found[2] or 1)}"
     return tree.Instruction(None, ("mov", word), (tree.Name(to), tree.Name(source)), at)
 
 

@@ -13,12 +13,13 @@ from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.rounding import encode, quantize
 from fragir.emulator.numbers.types import FORMATS, UINT, Array, DType, dtype_of, layout_of, width_of
-from fragir.emulator.program.dataflow import plain_operand, registers
+from fragir.emulator.program.dataflow import registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol, constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.forms import Settings
 from fragir.ptx import tree
+from fragir.ptx.opcodes.legality import plain_operand
 
 # -- operand rows ----------------------------------------------------------------------------------
 # Rows that are made of others whenever they are read.

@@ -37,11 +37,11 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.program.dataflow import misuse_of
 from fragir.emulator.report import Asynchrony, EmulationError, Report, gather
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import check_one_of, kind_of, require_extent, require_whole_number
 from fragir.ptx import tree
+from fragir.ptx.opcodes.legality import problem_of
 from fragir.ptx.opcodes.table import OPCODES
 
 if TYPE_CHECKING:
@@ -397,13 +397,9 @@ class Launch:
         if self.program.legal:
             return
         for placed in self.program.code:
-            ins = placed.ins
-            found = self.program.opcodes.find(ins.opcode, len(ins.operands))
-            if found.opcode is None or found.line is None:
-                raise self.program.error(found.problem, ins.at, found.hint)
-            problem = misuse_of(found.line, ins)
+            problem = problem_of(self.program.opcodes, placed.ins)
             if problem is not None:
-                raise self.program.error(problem[0], ins.at, problem[1])
+                raise self.program.error(problem[0], placed.ins.at, problem[1])
         self.program.legal = True
 
     # -- running -----------------------------------------------------------------------------------

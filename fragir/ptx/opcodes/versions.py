@@ -1,4 +1,4 @@
-"""The rules of opcodes around the tensor cores: data, for `fragir.isa.versions`.
+"""Versions and targets of the opcodes around the tensor cores: data, for `fragir.isa.versions`.
 
 A line is an opcode with some of its qualifiers, a PTX version, the lowest target or a name of
 `EXACT`, and a target that got it in a later version than the others.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fragir.isa import target_rows
-from fragir.isa.target_rows import BLACKWELL, BLACKWELL_SERVER, NVIDIA
-from fragir.ptx.targets import targets_with
+from fragir.ptx.targets import MACHINES, targets_with
 
 # Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
 BASE = frozenset(
@@ -371,16 +369,16 @@ _BF16_PARTNERS = ("f16", "f64", *_INTEGERS)
 
 EXACT: Mapping[str, tuple[str, ...]] = {
     "hopper": ("sm_90a",),
-    "server": BLACKWELL_SERVER,
+    "server": targets_with("server"),
     "server_a": targets_with("server", "a"),
     "server_i8": targets_with("i8", "a"),
     "packed": targets_with("packed"),
     "rs": targets_with("rounding", "a"),
     "accelerated": targets_with("server consumer", "a"),
-    "multimem": (*BLACKWELL_SERVER, *targets_with("consumer", "a")),
+    "multimem": (*targets_with("server"), *targets_with("consumer", "a")),
     "sm100": targets_with("rounding"),
-    "exact": tuple(t for t in NVIDIA if target_rows.suffix(t)),
-    "blackwell": BLACKWELL,
+    "exact": tuple(target for machine in MACHINES for target in machine.targets("af")),
+    "blackwell": (*targets_with("server"), *targets_with("consumer")),
 }
 
 
