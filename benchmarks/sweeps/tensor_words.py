@@ -106,9 +106,17 @@ def _wmma() -> Iterator[str]:
 
 
 def _of_box(name: str) -> Iterator[str]:
+    shapes = {word for row in wmma.FORMS.rows for word in row["shape"]}
     for row in (row for row in OPCODES.rows if row.name == name):
         for line in row.box:
-            slots = [s.words if s.required else ("", *s.words) for s in line.slots]
+            slots = [
+                [
+                    w
+                    for w in ("", *s.words)
+                    if (w or not s.required) and ("k" not in w or w in shapes)
+                ]
+                for s in line.slots
+            ]
             for words in product(*slots):
                 yield ".".join((name, *filter(None, words)))
 

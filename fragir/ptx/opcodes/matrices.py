@@ -14,11 +14,11 @@ _PRODUCTS: tuple[Opcode, ...] = (
     Opcode(
         "mma",
         """
-        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT{.satfinite}.SUM.FACTOR.FACTOR.SUM d, ...
-        .sync.aligned.MMA.LAYOUT.LAYOUT{.RND}.f64.f64.f64.f64 d, ...
-        .sync.aligned.MMA.LAYOUT.LAYOUT{.satfinite}.s32.b1.b1.s32.xor|and.popc d, ...
-        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT.kind::f8f6f4.f16|f32.F8F6F4.F8F6F4.f16|f32 d, ...
-        {.SP}.sync.aligned.MMA.LAYOUT.LAYOUT.MX.block_scale{.VEC}.f32.F8F6F4.F8F6F4.f32.SF d, ...
+        {.SP}.sync.aligned.SHAPE.LAYOUT.LAYOUT{.satfinite}.SUM.FACTOR.FACTOR.SUM d, ...
+        .sync.aligned.SHAPE.LAYOUT.LAYOUT{.RND}.f64.f64.f64.f64 d, ...
+        .sync.aligned.SHAPE.LAYOUT.LAYOUT{.satfinite}.s32.b1.b1.s32.xor|and.popc d, ...
+        {.SP}.sync.aligned.SHAPE.LAYOUT.LAYOUT.kind::f8f6f4.f16|f32.F8F6F4.F8F6F4.f16|f32 d, ...
+        {.SP}.sync.aligned.SHAPE.LAYOUT.LAYOUT.MX.block_scale{.VEC}.f32.F8F6F4.F8F6F4.f32.SF d, ...
         """,
         step="mma",
         fuses=True,
@@ -27,10 +27,10 @@ _PRODUCTS: tuple[Opcode, ...] = (
     Opcode(
         "wmma.mma",
         """
-        .sync.aligned.LAYOUT.LAYOUT.WMMA.f16|f32.f16|f32{.satfinite} d, a, b, c
-        .sync.aligned.LAYOUT.LAYOUT.WMMA.f32|s32.WFACTOR.WFACTOR.f32|s32{.satfinite} d, a, b, c
-        .sync.aligned.LAYOUT.LAYOUT.WMMA{.RND}.f64.f64.f64.f64 d, a, b, c
-        .xor|and.popc.sync.aligned.LAYOUT.LAYOUT.WMMA.s32.b1.b1.s32{.satfinite} d, a, b, c
+        .sync.aligned.LAYOUT.LAYOUT.SHAPE.f16|f32.f16|f32{.satfinite} d, a, b, c
+        .sync.aligned.LAYOUT.LAYOUT.SHAPE.f32|s32.WFACTOR.WFACTOR.f32|s32{.satfinite} d, a, b, c
+        .sync.aligned.LAYOUT.LAYOUT.SHAPE{.RND}.f64.f64.f64.f64 d, a, b, c
+        .xor|and.popc.sync.aligned.LAYOUT.LAYOUT.SHAPE.s32.b1.b1.s32{.satfinite} d, a, b, c
         """,
         step="mma",
         **_MATRIX,
@@ -44,7 +44,7 @@ _WARP_MATRIX: tuple[Opcode, ...] = (
     *(
         Opcode(
             f"wmma.load.{operand}",
-            f".sync.aligned.LAYOUT.WMMA{{.GLOBAL}}.{types} d, [a]{{, stride}}",
+            f".sync.aligned.LAYOUT.SHAPE{{.GLOBAL}}.{types} d, [a]{{, stride}}",
             step="wmma",
             bits="load fragment",
             access="load",
@@ -56,7 +56,7 @@ _WARP_MATRIX: tuple[Opcode, ...] = (
     ),
     Opcode(
         "wmma.store.d",
-        ".sync.aligned.LAYOUT.WMMA{.GLOBAL}.SUM [a], b{, stride}",
+        ".sync.aligned.LAYOUT.SHAPE{.GLOBAL}.SUM [a], b{, stride}",
         step="wmma",
         bits="store fragment",
         access="store",

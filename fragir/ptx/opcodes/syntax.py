@@ -29,6 +29,7 @@ from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 Words = tuple[str, ...]
+_SIDES = (8, 16, 32)
 
 SETS: dict[str, str] = {
     "RND": "rn|rz|rm|rp",
@@ -66,10 +67,9 @@ SETS: dict[str, str] = {
     "SF": "ue8m0|ue4m3",
     "MX": "kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4",
     "VEC": "scale_vec::1X|scale_vec::2X|scale_vec::4X",
-    "MMA": "m8n8k4|m8n8k16|m8n8k32|m8n8k128|"
-    "m16n8k4|m16n8k8|m16n8k16|m16n8k32|m16n8k64|m16n8k128|m16n8k256",
-    "WMMA": "m16n16k16|m32n8k16|m8n32k16|m16n16k8|m8n8k4|m8n8k32|m8n8k128",
-    "WGMMA": "|".join(f"m64n{n}k{k}" for k in (8, 16, 32, 64, 256) for n in range(8, 257, 8)),
+    # Any; which there are of what types is said where the products are made.
+    "SHAPE": "|".join(f"m{m}n{n}k{4 << k}" for m in _SIDES for n in _SIDES for k in range(8)),
+    "WGMMA": "|".join(f"m64n{8 * n}k{8 << k}" for n in range(1, 33) for k in range(7)),
     "GLOBAL": "global|shared|shared::cta",
 }
 _NARROW = "e4m3 e5m2 e2m3 e3m2 e2m1 ue8m0"
