@@ -31,6 +31,7 @@ from fragir.emulator.tensor_cores import (
     wmma,
 )
 from fragir.errors import FragirError
+from fragir.ptx.opcodes.row import NOT_EMULATED
 from fragir.ptx.opcodes.table import OPCODES
 from fragir.ptx.reader import parse
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
@@ -46,11 +47,8 @@ MANY = 400
 #: What the emulator takes and ptxas refuses, and the other way: the reasons, by a pattern.
 LAX = {r" wgmma\S*\.popc\S*\.and": "ptxas wants .and before .popc there, not of mma and wmma"}
 STRICT = {
-    r"\.b8x16|\.b6x16_p32|\.b4x16_p64": "ptxas takes them anywhere, where they mean nothing",
-    r" (wgmma|(ld|st|mov)matrix)\S*\.(row|col|[su]4)": "ptxas takes them, the ISA does not",
-    r" wmma\.(load|store)\S*\.v[24]": "nor these",
-    r" mma\S*(\.(xor|popc)\S*\.[su]4|\.[su]4\S*\.(xor|popc))": "nor .xor and .popc of 4 bits",
-    r" mma\S*\.f64\.\S*\.[su]4": "nor a fifth type",
+    r" mma\S*(\.(xor|popc)\S*\.[su]4|\.[su]4\S*\.(xor|popc))": "not in the ISA",
+    r" mma(\.\w+)*(\.\w?[fsu](4|8|16|32|64)){5}": "nor a fifth type",
 }
 HEAD = """.version 9.2
 .target {target}
@@ -231,6 +229,8 @@ def judge(texts: Sequence[str]) -> dict[str, list[str]]:
             # A syntax error may be told of the line behind it.
             if (text in bad) != (said is not None) and text in bad:
                 bad -= {text} - refused([text], target, HEAD)
+            if said is not None and NOT_EMULATED in said:
+                continue
             if (text in bad) == (said is not None):
                 found["taken"] += [] if said else [text]
                 continue

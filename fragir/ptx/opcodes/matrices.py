@@ -8,7 +8,15 @@ from fragir.ptx.opcodes.row import Moves, Opcode, is_always
 
 # -- products -------------------------------------------------------------------------------------
 
-_MATRIX: dict[str, Any] = {"bits": "matrix", "address": "number", "apart": True, "together": "warp"}
+#: What ptxas skips nearly everywhere.
+_SKIPPED = "b8x16 b6x16_p32 b4x16_p64 b1 u4 s4 bf16 tf32 row col v2"
+_MATRIX: dict[str, Any] = {
+    "bits": "matrix",
+    "address": "number",
+    "apart": True,
+    "together": "warp",
+    "beside": _SKIPPED,
+}
 #: Which of their types and shapes go together: `fragir/emulator/tensor_cores/mma.py`, `wmma.py`.
 _PRODUCTS: tuple[Opcode, ...] = (
     Opcode(
@@ -39,7 +47,7 @@ _PRODUCTS: tuple[Opcode, ...] = (
 
 # -- warp matrix ----------------------------------------------------------------------------------
 
-_WARP: dict[str, Any] = {"together": "warp"}
+_WARP: dict[str, Any] = {"together": "warp", "beside": _SKIPPED}
 _WARP_MATRIX: tuple[Opcode, ...] = (
     *(
         Opcode(
@@ -111,6 +119,7 @@ _WGMMA: tuple[Opcode, ...] = (
         accumulates=True,
         apart=True,
         by_proxy=True,
+        beside=_SKIPPED,
         **_ALL,
     ),
     Opcode("wgmma.fence", ".sync{.aligned}", step="wgmma fence", **_ALL),
