@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
+from fragir.ptx.opcodes.table import OPCODES
 
 from .batch import evaluate_all
 from .test_integer import clamp, signed, towards_zero
@@ -138,8 +139,10 @@ def test_packed(kind: str) -> None:
             "min.relu": lambda a, b: max(min(a, b), 0),
             "max.relu": lambda a, b: max(a, b, 0),
         }
-    if kind != "u8x4":
+    if kind == "s8x4":
         models["neg"] = lambda a, b: -a
+    else:  # ptxas 13.5 takes it on no target
+        assert OPCODES.find(("neg", kind), 2).opcode is None
     values = edges(32, 30)
     pairs = list(itertools.product(values, repeat=2))
     lines = [f"{n}.{kind} %r0, %r1" + ", %r2" * (n != "neg") for n in models]

@@ -32,7 +32,6 @@ from fragir.emulator.numbers.rounding import (
 )
 from fragir.emulator.numbers.types import DTYPES, F64, FORMATS, UINT, Array, Format, width_of
 from fragir.emulator.values.c import PAIRS, immediate, join_parts, part_of, widen
-from fragir.emulator.values.language import range_of
 from fragir.emulator.values.reals import flush
 from fragir.ptx import tree
 
@@ -239,39 +238,6 @@ def _stochastic(
     return narrow_at_random(decode(bits, FORMATS["f32"]), form, random, count, words)
 
 
-# -- cvt.pack -------------------------------------------------------------------------------------
-
-#: What cvt.pack packs into.
-_PACKED = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
-
-
-def _integer_pack(d: Decoder, ins: tree.Instruction) -> Step:
-    """cvt.pack.sat: two integers clamped and packed, c shifted up behind them."""
-    types = [w for w in ins.opcode[2:] if w != "sat"]
-    match types:
-        case [into, ("s32" | "u32") as kind, *rest] if into in _PACKED and rest in ([], ["b32"]):
-            pass
-        case _:
-            raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    if d.count(ins) != 1 + len(types):
-        raise d.error(ins, f"{ins.mnemonic} takes {1 + len(types)} operands, not {d.count(ins)}")
-    width = int(into[1:])  # also 4 and 2 bits
-    low, high = range_of(into)
-    mask = (1 << width) - 1
-
-    def function(a: Array, b: Array, *c: Array) -> Array:
-        upper, lower = (np.clip(x.astype(np.int64), low, high) & mask for x in (a, b))
-        packed = (upper << width) | lower
-        if c:
-            packed = packed | (c[0].astype(np.int64) << (2 * width))
-        return packed.astype(np.uint32)
-
-    sources = [d.source(ins, 1, kind), d.source(ins, 2, kind)]
-    if d.count(ins) > 3:
-        sources.append(d.source(ins, 3, "u32"))
-    return elementwise(function, d.target(ins, 0, "u32"), sources)
-
-
 # -- register moves --------------------------------------------------------------------------------
 # mov with packing and unpacking, selection, and conversions between predicates and registers.
 
@@ -437,7 +403,6 @@ def straight_move(d: StraightDecoder, ins: tree.Instruction) -> list[StraightCod
 STEPS: dict[str, Decode] = {
     "convert packed": convert_pairs,
     "convert to pair": convert_pairs,
-    "pack integers": _integer_pack,
     "move": move,
 }
 RUNS: dict[str, Encode] = {

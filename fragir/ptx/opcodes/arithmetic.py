@@ -154,7 +154,7 @@ _INTEGER: tuple[Opcode, ...] = (
         for name in ("min", "max")
     ),
     Opcode("abs", ".s16|s32|s64 d, a", "abs(a)"),
-    Opcode("neg", ".s16|s32|s64|u16x2|s16x2|s8x4 d, a", "-a"),
+    Opcode("neg", ".s16|s32|s64|s8x4 d, a", "-a"),
     Opcode("sad", ".INT d, a, b, c", "(b - a if a < b else a - b) + c"),
     Opcode("and", ".BITS|pred d, a, b", "a & b"),
     Opcode("or", ".BITS|pred d, a, b", "a | b"),
@@ -371,6 +371,21 @@ _COMPARE: tuple[Opcode, ...] = (
 
 # -- convert --------------------------------------------------------------------------------------
 
+
+def _pack(into: str) -> Opcode:
+    """cvt.pack: a and b as integers of so few bits, b the lower one, c behind them."""
+    width = int(into[1:])
+    low, high = (
+        (-(1 << width - 1), (1 << width - 1) - 1) if into[0] == "s" else (0, (1 << width) - 1)
+    )
+    upper, lower = (f"unsigned(max(min({x}, {high}), {low}) & {(1 << width) - 1})" for x in "ab")
+    text = f"{upper} << {width} | {lower}"
+    if width == 16:
+        return Opcode("cvt.pack", f".sat.{into}.s32 d:u32, a, b", text, address="same")
+    line = f".sat.{into}.s32.b32 d:u32, a:2, b:2, c:b32"
+    return Opcode("cvt.pack", line, f"{text} | c << {2 * width}", address="same")
+
+
 _CONVERT: tuple[Opcode, ...] = (
     Opcode("cvt", ".INT8.INT8 d, a", "convert(a)", wider=True),
     Opcode(
@@ -439,15 +454,7 @@ _CONVERT: tuple[Opcode, ...] = (
         step="convert packed",
         address="same",
     ),
-    Opcode(
-        "cvt.pack",
-        """
-        .sat.u16|s16.s32 d:u32, a, b
-        .sat.u8|s8|u4|s4|u2|s2.s32.b32 d:u32, a:2, b:2, c:b32
-        """,
-        step="pack integers",
-        address="same",
-    ),
+    *(_pack(into) for into in "u16 s16 u8 s8 u4 s4 u2 s2".split()),
 )
 
 # -- register moves -------------------------------------------------------------------------------
