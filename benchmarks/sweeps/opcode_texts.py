@@ -47,16 +47,24 @@ HALVES = ("u16x2", "s16x2")
 MOST = 3
 #: Rows that ptxas never folds, and what judges them instead.
 _INTEGERS = "Python's integers: tests/emulator/test_integer.py, test_integer_values.py"
+_PACKS = "Python's integers: tests/emulator/test_convert_values.py"
 _FRACTIONS = "rationals: tests/emulator/test_scalar_values.py, test_floating.py"
 _NEAR = "f64, and the bounds of the ISA: tests/emulator/test_approximations.py"
 NOT_FOLDED: dict[str, str] = {
     **dict.fromkeys("mad.hi madc.hi div rem sad lop3 prmt dp4a dp2a.lo dp2a.hi".split(), _INTEGERS),
     **dict.fromkeys("bmsk szext bfi fns lop3.and lop3.or".split(), _INTEGERS),
+    "cvt.pack": _PACKS,
     **dict.fromkeys("fma mad copysign".split(), _FRACTIONS),
     **dict.fromkeys("div.full rcp sqrt rsqrt sin cos lg2 ex2 tanh".split(), _NEAR),
 }
+#: Rows of which it folds some forms, and what judges the others.
+FOLDED_IN_PART: dict[str, str] = dict.fromkeys(
+    "add sub mul min max neg abs set setp testp cvt".split(), f"{_FRACTIONS}; {_INTEGERS}"
+)
+#: For conversions between these it wants registers of 8 bits, which no test of ours has.
+_NARROW = re.compile(r"bf16\.[us]8|[us]8\.bf16")
 #: The ISA leaves open which NaN these give, and what these give for a divisor of zero.
-_ANY_NAN = frozenset(("neg", "abs"))
+_ANY_NAN = frozenset(("neg", "abs", "cvt"))
 _NO_ZERO = frozenset(("div", "rem"))
 #: ptxas 13.5 folds 0f80000020 + 0f03FD8C18, half way between two numbers, to the odd one of them:
 #: a subnormal term is none that it rounds to nearest even.
@@ -98,9 +106,14 @@ class Form:
         return any(n.op == "approx" for n in walk(self.what.results["d"]))
 
     @property
+    def halves(self) -> bool:
+        """Whether its two results are predicates of the two elements of its operands."""
+        return self.what.elements == 2 and self.what.results["d"].type == BOOL
+
+    @property
     def pair(self) -> bool:
         """Whether it is written with its second result."""
-        return bool(self.line.operands[0].second) and self.what.elements == 1
+        return bool(self.line.operands[0].second) and (self.what.elements == 1 or self.halves)
 
     @property
     def results(self) -> list[str]:
@@ -160,14 +173,16 @@ class Question:
             name: lanes(1 if operand.type == BOOL else _width(operand.kind), count, random)
             for name, operand in what.operands.items()
         }
-        function = definition(what, tuple(form.results), self.immediates)
+        names = ["d"] if form.halves else form.results
+        function = definition(what, tuple(names), self.immediates)
         rows = [
             values.reshape(1, -1).view(_seen(what, name)) for name, values in self.given.items()
         ]
         with np.errstate(all="ignore"):
             found = function(*rows)
-        names = form.results
         results: Any = found if len(names) > 1 else (found,)
+        if form.halves:
+            names, results = ["d", "q"], np.moveaxis(found.reshape(count, 2), 1, 0)
         self.results: dict[str, npt.NDArray[Any]] = {
             name: np.broadcast_to(r, (1, count)).reshape(-1)
             for name, r in zip(names, results, strict=True)
@@ -345,12 +360,14 @@ def judge(questions: Sequence[Question], target: str) -> list[tuple[int, list[st
 
 def of_form(form: Form, count: int, random: Random) -> Result:
     target = taken_by(form)
+    if target is None and _NARROW.search(form.name):
+        return {"target": "", "folded": 0, "findings": []}
     if target is None:
         return {"target": "", "folded": 0, "findings": [f"ptxas takes {form.name} nowhere"]}
     ((folded, wrong),) = judge([Question(form, count, random)], target)
     wrong = [] if form.near else wrong
     findings = [f"ptxas gives another result: {text}" for text in wrong]
-    if not folded and form.row.name not in NOT_FOLDED:
+    if not folded and form.row.name not in NOT_FOLDED | FOLDED_IN_PART:
         findings.append(f"ptxas does not fold {form.name}, and NOT_FOLDED does not say who judges")
     return {"target": target, "folded": folded, "findings": findings}
 

@@ -73,7 +73,7 @@ PROPERTIES: dict[str, str] = {
     "infinite": "abs(a) == inf",
     "number": "a == a",
     "notanumber": "a != a",
-    "normal": "abs(a) >= least and abs(a) < inf",
+    "normal": "a == 0 or abs(a) >= least and abs(a) < inf",  # zeros are (section 9.7.3.1)
     "subnormal": "abs(a) < least and abs(a) > 0",
 }
 _BOOL = {"and": "a and b", "or": "a or b", "xor": "a ^ b"}
