@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from functools import cache
+from math import isfinite
 from random import Random
 from typing import Any
 
@@ -66,8 +68,8 @@ _NARROW = re.compile(r"bf16\.[us]8|[us]8\.bf16")
 #: The ISA leaves open which NaN these give, and what these give for a divisor of zero.
 _ANY_NAN = frozenset(("neg", "abs", "cvt"))
 _NO_ZERO = frozenset(("div", "rem"))
-#: ptxas 13.5 folds 0f80000020 + 0f03FD8C18, half way between two numbers, to the odd one of them:
-#: a subnormal term is none that it rounds to nearest even.
+#: ptxas 13.5 folds 0f80000020 + 0f03FD8C18 and 0f4C6C34FC + 0fC0000000, half way between two
+#: numbers, to the odd one of them; so it does not judge such sums, and none of subnormal terms.
 _SUMS = frozenset(("add", "sub"))
 #: Of 64 bits ptxas 13.5 does not take position and length modulo 256, as the ISA says it does, in
 #: its machine code either.
@@ -268,10 +270,21 @@ class Question:
         if name in _FIELDS and what.kinds["d"].endswith("64"):
             return all(given[operand] < 256 for operand in _FIELDS[name])
         if name in _SUMS and what.results["d"].type == "f32" and what.elements == 1:
-            return not any(0 < bits & 0x7FFFFFFF < 0x800000 for bits in given.values())
+            terms = np.array([*given.values()], np.uint32)
+            small = (terms & 0x7FFFFFFF) - 1 < 0x7FFFFF
+            return not small.any() and not _is_half_way(terms.view(np.float32).tolist())
         if name not in _ANY_NAN or what.results["d"].type not in FLOATS:
             return True
         return not any(_is_nan(what, operand, bits) for operand, bits in given.items())
+
+
+def _is_half_way(terms: Sequence[float]) -> bool:
+    """Whether a sum, or a difference, has one bit more than an f32 holds."""
+    if not all(map(isfinite, terms)):
+        return False
+    first, second = map(Fraction, terms)
+    odd = (abs(each.numerator) for each in (first + second, first - second))
+    return any((n // (n & -n or 1)).bit_length() == 25 for n in odd)
 
 
 def _is_nan(what: Computation, name: str, bits: int) -> bool:
