@@ -339,7 +339,7 @@ def _access_cost(
     """What it costs to load or store a tile in a layout."""
     from fragir.dialects.frag.access_cost import access_cost
 
-    memory, layout = _memory(op, tile, threads), layouts[tile]
+    memory, layout = memory_at(op, tile, threads), layouts[tile]
     if memory is None or not isinstance(layout, LayoutAttr):
         return 0.0
     places = layout.layout(*tile_of(tile).shape)
@@ -389,7 +389,7 @@ def _wide_demands(
     """The layouts beside a layout in which accesses are wide."""
     from fragir.dialects.frag.access_cost import neighbours_first, rows_beside, rows_of_block
 
-    memory = _memory(op, tile, threads)
+    memory = memory_at(op, tile, threads)
     if memory is not None and isinstance(layout, LayoutAttr):
         places = layout.layout(*tile_of(tile).shape)
         if memory.swizzle is not None:
@@ -403,7 +403,8 @@ def _wide_demands(
                 yield LayoutDemand(tile, ExplicitLayoutAttr(found), role)
 
 
-def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:
+def memory_at(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:
+    """Where a tile lies in memory; None where that has no price."""
     from fragir.dialects.frag.access_cost import memory_of
 
     if isinstance(op, LoadOp) and op.broadcast is not None:

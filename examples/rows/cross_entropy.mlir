@@ -4,11 +4,11 @@
 //   fragir run examples/rows/cross_entropy.mlir --entry cross_entropy --size m=20,n=300 --arg ignored=-100
 //   fragir run examples/rows/cross_entropy.mlir --entry cross_entropy_backward --size m=20,n=300
 
-!part = !frag.tile<1x1024xf32>
-!read = !frag.tile<1x1024xbf16>
+!part = !frag.tile<1x2048xf32>
+!read = !frag.tile<1x2048xbf16>
 !rows = !frag.tile<1xf32>
 !places = !frag.tile<1xi32>
-!columns = !frag.tile<1x1024xi32>
+!columns = !frag.tile<1x2048xi32>
 !picked = !frag.tile<1xbf16>
 !flags = !frag.tile<1xi1>
 
@@ -20,7 +20,7 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     attributes {frag.grid = #frag.grid<m>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c1024 = arith.constant 1024 : index
+  %c2048 = arith.constant 2048 : index
   %lowest = arith.constant -3.40282347e+38 : f32
   %f0 = arith.constant 0.0 : f32
   %infinity16 = arith.constant 0xff80 : bf16
@@ -28,7 +28,7 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
   %0 = frag.fill %lowest : !rows
   %1 = frag.fill %f0 : !rows
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
-  %largest, %total = scf.for %i = %c0 to %n step %c1024
+  %largest, %total = scf.for %i = %c0 to %n step %c2048
       iter_args(%largest_1 = %0, %total_1 = %1) -> (!rows, !rows) {
     %2 = frag.load %x[%row, %i] masked other %infinity16 : memref<?x?xbf16> -> !read
     %t = frag.cast %2 : !read -> !part
@@ -98,15 +98,15 @@ func.func @cross_entropy_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]}
                                   %dlosses: memref<?xf32> {frag.sizes = ["m"]},
                                   %dx: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
                                   %ignored: i32)
-    attributes {frag.grid = #frag.grid<n by 1024, m>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<n by 2048, m>, frag.warps = array<i64: 4, 1>} {
   %c1 = arith.constant 1 : index
-  %c1024 = arith.constant 1024 : index
+  %c2048 = arith.constant 2048 : index
   %f0 = arith.constant 0.0 : f32
   %f1 = arith.constant 1.0 : f32
   %by = frag.block_id y
   %0 = arith.muli %by, %c1 : index
   %bx = frag.block_id x
-  %1 = arith.muli %bx, %c1024 : index
+  %1 = arith.muli %bx, %c2048 : index
   %target = frag.load %targets[%0] masked : memref<?xi32> -> !places
   %logsum = frag.load %logsums[%0] masked : memref<?xf32> -> !rows
   %dloss = frag.load %dlosses[%0] masked : memref<?xf32> -> !rows

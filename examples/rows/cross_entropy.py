@@ -14,7 +14,7 @@ import fragir
 from fragir import bf16, f32, s32
 from fragir.reference.formats import decode, encode
 
-ROWS, PART = 1, 1024
+ROWS, PART = 1, 2048
 LOWEST = -3.4028235e38
 IGNORED = -100
 

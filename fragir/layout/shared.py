@@ -164,6 +164,11 @@ SWIZZLES: dict[int, Swizzle] = {
 }
 
 
+def swizzle_for(row_bytes: int) -> int:
+    """The widest swizzle, in bytes, that divides a row; 0 where none does."""
+    return next((width for width in (128, 64, 32) if row_bytes % width == 0), 0)
+
+
 def swizzle_of(width: int) -> Swizzle:
     """The swizzle mode of 0 (none), 32, 64 or 128 bytes. Raises LayoutError for other widths."""
     if require_whole_number(width, "the swizzle") not in SWIZZLES:

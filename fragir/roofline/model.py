@@ -89,7 +89,7 @@ class LaunchModel:
             if not array:
                 total += sum(whole)
                 continue
-            held = sum(self._bytes(use, fixed) for use in part) * self.resident * self.busy
+            held = max(self._bytes(use, fixed) for use in part) * self.resident * self.busy
             shares = [min(1.0, one / array) for one in whole]
             again = held > USABLE * self.device.l2 and "passes" not in fixed
             total += array * (sum(shares) if again else max(shares))

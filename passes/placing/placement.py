@@ -50,8 +50,9 @@ def tile_text(value: SSAValue) -> str:
 # The layout of a tile that nothing says anything about.
 
 
-def default_layout(tile: frag.TileType, threads: int) -> Layout:
-    """A layout for a tile that no instruction touches: rows in order, 16 bytes a lane.
+def default_layout(tile: frag.TileType, threads: int, together: int | None = None) -> Layout:
+    """A layout for a tile that no instruction touches: rows in order, 16 bytes a lane; fewer where
+    memory lets but `together` elements be accessed at once: then lanes lie beside each other.
 
     Lanes lie along the last dimension as far as they divide it, then along the one before it, and
     warps behind them. Of a tile with fewer elements than threads several threads hold the same
@@ -60,6 +61,8 @@ def default_layout(tile: frag.TileType, threads: int) -> Layout:
     bytes.
     """
     vector = _vector(tile, threads)
+    while together is not None and together < vector and vector > _least(tile):
+        vector //= 2
     lanes, warps = min(threads, WARP), max(1, threads // WARP)
     units = (*(1,) * (len(tile.shape) - 1), vector)
     layout = handed_out(tile.shape, {"element": units, "lane": lanes, "warp": warps})

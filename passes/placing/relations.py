@@ -344,10 +344,30 @@ class Relations:
 
         tile, owner = frag.tile_of(root), owner_of(root)
         try:
-            layout = frag.ExplicitLayoutAttr(default_layout(tile, self._count))
+            together = self._together(root)
+            layout = frag.ExplicitLayoutAttr(default_layout(tile, self._count, together))
         except FragirError as error:
             fail(owner, str(error))
         return Demand(layout, owner, IN_ORDER)
+
+    def _together(self, root: SSAValue) -> int | None:
+        """How many elements of a class of tiles global memory lets be accessed at once, where it is
+        the same for all that load or store them; None where nobody does."""
+        from fragir.dialects.frag.tiles import memory_at
+
+        found: list[int] = []
+        for op in self._ops:
+            if op.name not in ("frag.load", "frag.store"):
+                continue
+            assert isinstance(op, frag.LoadOp | frag.StoreOp)
+            value = op.results[0] if op.results else op.operands[0]
+            if self._classes.find(value) is not root:
+                continue
+            memory = memory_at(op, value, self._threads)
+            if memory is None or memory.swizzle is not None:
+                continue
+            found.append(memory.together)
+        return max(found, default=None)
 
 
 def tiles_of(operations: Iterable[Operation]) -> list[SSAValue]:

@@ -42,6 +42,7 @@ from fragir.passes.structured.products import is_reduction
 from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
+    LARGE,
     SumWay,
     can_be_deep,
     deep_loops,
@@ -152,9 +153,11 @@ class PointKernel:
         name_sizes(self._function)
         erase_written(self._block, self._work)
         if "frag.warps" not in self._function.attributes:
-            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(
-                i64, [2, 2] if SumWay.TENSOR_CORES in self._ways.values() else [4, 1]
-            )
+            warps = [4, 1]
+            if SumWay.TENSOR_CORES in self._ways.values():
+                large = self.build.sizes[ROWS] * self.build.sizes[COLUMNS] > LARGE**2 // 2
+                warps = [4, 2] if large else [2, 2]
+            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, warps)
         return None
 
     # --- checks -------------------------------------------------------------------------------
@@ -188,7 +191,7 @@ class PointKernel:
         loops, count = require_output_loops(root, 0), len(root.outputs)
         if any(set(require_output_loops(root, number)) != set(loops) for number in range(1, count)):
             raise NoKernelError(root, f"{root.name} has outputs along different loops")
-        program = Block()
+        self.top = program = Block()
         self.build = build = ValueBuilder(program, root)
         self._extents = extents = LoopExtents(root)
         main = self._main()

@@ -10,8 +10,8 @@ from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import FloatAttr, MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
 from xdsl.ir.affine import AffineDimExpr
@@ -25,6 +25,7 @@ from fragir.dialects.linalg.generic_text import dims_of, maps_of
 from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
 from fragir.isa.model import FLOAT8
+from fragir.layout.shared import swizzle_for
 from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.structured.bodies import (
@@ -57,6 +58,8 @@ ELEMENTS = 2048
 BLOCKS = 128
 """Tiles become smaller where there are fewer, down to two elements a thread."""
 LEAST = 256
+LARGE = 128
+"""Rows and columns of a tile that tensor cores multiply, where there are many."""
 WIDE, SECTOR = 128, 256
 """Sums beside each other in memory that a tile has at most; bits of a sector, which it fills."""
 DEEPEST = 1024
@@ -177,11 +180,14 @@ def shape_tiles(
         assert op is not None
         assert rows is not None
         deep = _deep(op)
-        return {
-            ROWS: tile_size(rows, 64, 32),
-            COLUMNS: tile_size(columns, 64, 16),
-            DEPTH: tile_size(depth, deep, deep // 2),
-        }
+        high, wide = tile_size(rows, 64, 32), tile_size(columns, 64, 16)
+        if max(element_bits(x.type) for x in op.body.block.args[:2]) <= 16:
+            # larger ones read less, of as many as fill a GPU
+            taller, wider = (tile_size(x, LARGE, y) for x, y in ((rows, high), (columns, wide)))
+            known = isinstance(rows, int) and isinstance(columns, int)
+            if known and _tiles(rows, taller) * _tiles(columns, wider) >= 2 * BLOCKS:
+                high, wide = taller, wider
+        return {ROWS: high, COLUMNS: wide, DEPTH: tile_size(depth, deep, deep // 2)}
     if way is SumWay.DEEP and outer:
         assert op is not None
         wide, narrow = tile_size(columns, WIDE), SECTOR // element_bits(op.body.block.args[0].type)
@@ -274,6 +280,8 @@ class SummingKernel(Protocol):
 
     build: ValueBuilder
     accesses: PlaceAccesses
+    top: Block
+    """What stands ahead of all loops."""
 
     def operand(
         self, op: Structured, number: int, loops: Sequence[Place], order: Axes
@@ -307,6 +315,7 @@ class SumWriter:
     def __init__(self, kernel: SummingKernel, across: bool):
         """`across`: whether sums lie beside each other in memory."""
         self._kernel, self._build, self._across = kernel, kernel.build, across
+        self._shared: dict[tuple[Structured, int], SSAValue] = {}
 
     def inside(self, order: Axes) -> Axes:
         """The axes of a tile of what is reduced, the last along memory."""
@@ -383,10 +392,42 @@ class SumWriter:
                     nothing = TileValue(build.put(_constant(zero)))
                     tile = self._choose(tile, nothing, axes)
                 factors.append(tile.value)
+            factors = self._staged(op, factors)
             return [TileValue(build.put(frag.MmaOp(factors[0], factors[1], held[0].value)), order)]
 
         start = self._start(op, len(op.inputs), loops, order)
         return self._reduce(op, SumWay.TENSOR_CORES, loops, [start], turn)[0]
+
+    def _staged(self, op: Structured, factors: list[SSAValue]) -> list[SSAValue]:
+        """Tiles of factors on their way through shared memory.
+
+        From global memory lanes read them beside each other, not a few bytes of many rows; what
+        warps have in common is read once."""
+        build = self._build
+        if any(element_bits(tile_of(factor).element_type) not in (8, 16) for factor in factors):
+            return factors
+        memories = [self._memory_of(op, number, tile) for number, tile in enumerate(factors)]
+        build.add(frag.BarrierOp())  # ahead of it others read what the turn before has left there
+        for tile, memory in zip(factors, memories, strict=True):
+            build.add(frag.StoreOp(tile, memory, [0, 0]))
+        build.add(frag.BarrierOp())
+        return [
+            build.put(frag.LoadOp(memory, [0, 0], tile_of(tile)))
+            for tile, memory in zip(factors, memories, strict=True)
+        ]
+
+    def _memory_of(self, op: Structured, number: int, tile: SSAValue) -> SSAValue:
+        """Shared memory for a factor, ahead of all loops."""
+        key = op, number
+        if key not in self._shared:
+            type_ = tile_of(tile)
+            swizzle = swizzle_for(type_.shape[-1] * element_bits(type_.element_type) // 8)
+            held = MemRefType(
+                type_.element_type, type_.shape, memory_space=frag.SharedAttr(swizzle)
+            )
+            with self._build.inside(self._kernel.top):
+                self._shared[key] = self._build.put(memref.AllocOp([], [], held), tile.name_hint)
+        return self._shared[key]
 
     # --- parts --------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from fragir.dialects.frag.row_orders import row_order, type_in_row_order
 from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
 from fragir.layout.modes import Axis
+from fragir.layout.shared import swizzle_for
 
 LINE = 128  # bytes of all banks
 PAIRED = 16  # rows or columns that are counted two by two
@@ -92,11 +93,6 @@ def spread_rows(shape: tuple[int, ...], bits: int, width: int) -> Layout:
     if stack:
         axes.insert(0, Axis("matrix", (Mode(stack[0], (rows * cols,)),)))
     return Layout(tuple(axes), ("index",)).simplified()
-
-
-def swizzle_for(row_bytes: int) -> int:
-    """The widest swizzle that divides a row, 0 where none does."""
-    return next((w for w in (128, 64, 32) if row_bytes % w == 0), 0)
 
 
 def fits(rows: int, warps: int) -> bool:
