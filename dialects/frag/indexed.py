@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, UnitAttr, i64
 from xdsl.dialects.utils import DynamicIndexList
@@ -64,7 +64,7 @@ class Indexed(LayoutInterface, MemoryInterface):
         memory: SSAValue
         indices: Sequence[SSAValue]
         mask: SSAValue | None
-        static_indices: DenseArrayBase[Any]
+        static_indices: DenseArrayBase
         masked: UnitAttr | None
 
     @abc.abstractmethod

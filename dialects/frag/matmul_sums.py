@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -44,9 +44,9 @@ class ScaledProduct(Protocol):
     @property
     def b_scale(self) -> SSAValue | None: ...
     @property
-    def a_block(self) -> DenseArrayBase[Any] | None: ...
+    def a_block(self) -> DenseArrayBase | None: ...
     @property
-    def b_block(self) -> DenseArrayBase[Any] | None: ...
+    def b_block(self) -> DenseArrayBase | None: ...
     @property
     def a_scale_transposed(self) -> Attribute | None: ...
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -67,7 +67,7 @@ class Numbers(CustomDirective):
         state.print_whitespace(printer)
         attribute = self.numbers.get(op)
         assert isinstance(attribute, DenseArrayBase)
-        printer.print_string(brackets(integers(cast("DenseArrayBase[Any]", attribute))))
+        printer.print_string(brackets(integers(cast("DenseArrayBase", attribute))))
 
     def is_present(self, op: IRDLOperation) -> bool:
         return self.numbers.get(op) is not None
@@ -76,7 +76,7 @@ class Numbers(CustomDirective):
         return True
 
 
-def numbers(given: Sequence[int]) -> DenseArrayBase[Any]:
+def numbers(given: Sequence[int]) -> DenseArrayBase:
     """A list of numbers as a property."""
     return DenseArrayBase.from_list(i64, list(given))
 

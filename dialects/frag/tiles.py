@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -66,14 +66,14 @@ if TYPE_CHECKING:
 Index = int | SSAValue | Operation
 
 
-def split_indices(indices: Sequence[Index]) -> tuple[list[SSAValue], DenseArrayBase[Any]]:
+def split_indices(indices: Sequence[Index]) -> tuple[list[SSAValue], DenseArrayBase]:
     """The operands and the static list that `custom<DynamicIndexList>` prints as `[%i, 0]`."""
     dynamic = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
     static = [i if isinstance(i, int) else DYNAMIC_INDEX for i in indices]
     return dynamic, DenseArrayBase.from_list(i64, static)
 
 
-def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase[Any]) -> list[int | SSAValue]:
+def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase) -> list[int | SSAValue]:
     """Every index of `[%i, 0]` in order, constants as numbers."""
     values = iter(dynamic)
     return [next(values) if n == DYNAMIC_INDEX else n for n in integers(static)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -259,7 +258,7 @@ def _dimensions(parser: Parser) -> Attribute:
     return DenseArrayBase.from_list(i64, found)
 
 
-def _print_dimensions(printer: Printer, dimensions: DenseArrayBase[Any]) -> None:
+def _print_dimensions(printer: Printer, dimensions: DenseArrayBase) -> None:
     printer.print_string(f" dimensions = {integers(dimensions)}")
 
 

@@ -6,7 +6,7 @@ Mma.sync, mma.sp and wgmma, one operation an instruction, and what they check.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -83,7 +83,7 @@ def check_operands(op: Operation, instruction: isa.Instruction, *values: SSAValu
         check_operand(op, instruction, name, value.type)
 
 
-def check_selector(op: Operation, instruction: isa.Instruction, selector: IntegerAttr[Any]) -> None:
+def check_selector(op: Operation, instruction: isa.Instruction, selector: IntegerAttr) -> None:
     """VerifyException unless the sparsity selector is one of the instruction's."""
     if selector.value.data not in instruction.selectors:
         raise VerifyException(
@@ -95,7 +95,7 @@ def check_scales(
     op: Operation,
     instruction: isa.Instruction,
     scales: Sequence[SSAValue],
-    selectors: DenseArrayBase[Any] | None,
+    selectors: DenseArrayBase | None,
 ) -> None:
     """VerifyException unless the scales, and the bytes and lanes that supply them, fit.
 
@@ -131,7 +131,7 @@ class Scales(NamedTuple):
     selectors: tuple[int, int, int, int]
 
     @property
-    def attribute(self) -> DenseArrayBase[Any]:
+    def attribute(self) -> DenseArrayBase:
         """The selectors as the operations keep them."""
         return DenseArrayBase.from_list(i64, self.selectors)
 

@@ -11,7 +11,7 @@ record in order; `array` counts the arguments of the program, of which the kerne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -99,7 +99,7 @@ def _record(attribute: DictionaryAttr) -> TensorMapRecord:
 
     return TensorMapRecord(
         number("array"),
-        tuple(integers(cast("DenseArrayBase[Any]", data["box"]))),
+        tuple(integers(cast("DenseArrayBase", data["box"]))),
         number("swizzle"),
         cast("StringAttr", data["element"]).data,
         bool(number("turned")),

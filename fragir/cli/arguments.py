@@ -30,9 +30,8 @@ from fragir.cli.argument_kinds import COMPOUND, KINDS, MODES
 from fragir.errors import FragirError, pass_on
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from fragir.emulator import TensorMap
+    from fragir.emulator.numbers.types import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +240,7 @@ def _numbers(separator: str) -> Callable[[str], tuple[int, ...]]:
     return lambda word: tuple(int(part) for part in word.split(separator))
 
 
-_TENSOR: dict[str, tuple[str, Callable[[str], Any]]] = {
+_TENSOR: dict[str, tuple[str, Callable[[str], object]]] = {
     "box": ("box", _numbers("x")),
     "swizzle": ("swizzle", lambda w: int(_choice("0", "32", "64", "128")(w.replace("none", "0")))),
     "atom": ("atom", lambda w: int(_choice("16", "32", "64")(w))),
@@ -267,7 +266,7 @@ def _hexadecimal(text: str) -> bytes:
     return bytes.fromhex(digits)
 
 
-def tensor_map(argument: Tensor, array: Array) -> Any:
+def tensor_map(argument: Tensor, array: Array) -> TensorMap:
     """The `TensorMap` that an argument asks for. Raises FragirError where there is none."""
     from fragir.emulator import TensorMap
     from fragir.emulator.machine.tensor_map import NUMBERS
@@ -345,11 +344,11 @@ def array_bytes(array: Array) -> bytes:
 # The arguments and variables of a launch with their files read.
 
 
-class LoadedArguments(list[Any]):
+class LoadedArguments(list[object]):
     """The arguments of one run; `arrays` by the files that they came from, `variables` by name."""
 
     def __init__(
-        self, values: Iterable[Any], arrays: dict[str, Array], variables: dict[str, Array]
+        self, values: Iterable[object], arrays: dict[str, Array], variables: dict[str, Array]
     ) -> None:
         super().__init__(values)
         self.arrays, self.variables = arrays, variables
@@ -469,7 +468,7 @@ class Loaded:
 # -- variables -------------------------------------------------------------------------------------
 # `--variable NAME=in|out|inout:FILE.npy`: what global and constant variables hold.
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _VARIABLE = re.compile(r"([a-zA-Z_$%][\w$]*)=([a-z]+):(.+)", re.ASCII | re.DOTALL)
 
 

@@ -10,6 +10,7 @@ import click
 
 from fragir.cli.command import (
     FINDING,
+    Document,
     Progress,
     command,
     json_option,
@@ -122,7 +123,7 @@ def main(
     exit_code = FINDING if any(f.severity in counting for f in findings) else None
     if as_json:
         found = list(map(finding_json, findings))
-        document: dict[str, Any] = {"findings": found, "instructions": instructions}
+        document: Document = {"findings": found, "instructions": instructions}
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)

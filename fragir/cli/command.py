@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import click
 
@@ -157,13 +157,13 @@ class _Closed(io.TextIOBase):
     def _fail(self) -> OSError:
         return OSError(errno.EBADF, "it is closed", self._name)
 
-    def read(self, size: int | None = -1, /) -> Any:
+    def read(self, size: int | None = -1, /) -> NoReturn:
         raise self._fail()
 
-    def readline(self, size: int = -1, /) -> Any:
+    def readline(self, size: int = -1, /) -> NoReturn:
         raise self._fail()
 
-    def write(self, text: object, /) -> int:
+    def write(self, text: object, /) -> NoReturn:
         raise self._fail()
 
 
@@ -176,7 +176,7 @@ def stand_in() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
-        stream: Any = (
+        stream = (
             open(os.devnull, "w")  # lives to the end of the process
             if name == "stderr"
             else _Closed(f"<{name}>")
@@ -193,7 +193,9 @@ def escape_what_cannot_be_encoded() -> None:
 
 OK, FINDING, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+Document: TypeAlias = dict[str, Any]
+"""What `--json` prints, or a part of it (docs/json.md)."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, also for errors."

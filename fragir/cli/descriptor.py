@@ -143,7 +143,7 @@ def _instruction(
         raise FragirError(f"{number:#x} is no 32-bit instruction descriptor")
     found = decode_instruction(number, kind)
     if as_json:
-        head: dict[str, Any] = {"instruction_descriptor": f"{number:#010x}", "target": target}
+        head = {"instruction_descriptor": f"{number:#010x}", "target": target}
         print_json({**head, "kind": kind, "fields": found})
         return
     sys.stdout.write(f"{number:#010x}, kind::{kind} on {target}\n")

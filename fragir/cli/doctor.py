@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fragir.cli.command import FINDING, command, json_option, print_json, print_table
+from fragir.cli.command import FINDING, Document, command, json_option, print_json, print_table
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.toolchain.find import Wanted
 
 REQUIRED = ("click", "lark", "numpy", "rich", "xdsl")
 GROUPS = ("xdsl.universe", "fragir.stages", "fragir.targets", "fragir.opcodes")
@@ -37,7 +40,7 @@ def main(as_json: bool) -> int | None:
     return FINDING if found["problems"] else None
 
 
-def examine() -> dict[str, Any]:
+def examine() -> Document:
     """The document of `fragir doctor --json`."""
     import platform
 
@@ -103,7 +106,7 @@ def _extensions() -> list[dict[str, str | None]]:
     return sorted(found, key=lambda row: [str(value) for value in row.values()])
 
 
-def _tools(wanted: Any, problems: list[str], *, required: bool) -> list[dict[str, str]]:
+def _tools(wanted: Wanted, problems: list[str], *, required: bool) -> list[dict[str, str]]:
     from fragir.toolchain.find import every
 
     try:
@@ -139,7 +142,7 @@ def _core(problems: list[str]) -> dict[str, str | None] | None:
     return {"name": name, "level": library.level(), "reason": library.why_not_faster()}
 
 
-def _rows(found: dict[str, Any]) -> list[list[str]]:
+def _rows(found: Document) -> list[list[str]]:
     rows = [["fragir", found["fragir"] or "-", ""], ["python", found["python"], sys.executable]]
     for name, version in found["packages"].items():
         rows.append([name, version or "-", "" if version else "not installed"])

@@ -10,6 +10,7 @@ from fragir.cli.files import import_object
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from fragir.emulator.numbers.types import Array
     from fragir.reference.inputs import ProgramArgument
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
@@ -20,7 +21,7 @@ def answers(
     slots: Sequence[ProgramArgument],
     written: Sequence[int],
     inputs: Sequence[Any],
-) -> dict[int, Any]:
+) -> dict[int, Array]:
     """What outputs must be, in storage types, by the number of the argument.
 
     A function is called with what the arguments hold before the run: float64 or int64 arrays of
@@ -30,7 +31,7 @@ def answers(
     from fragir.reference.inputs import array_from
 
     outputs = {slots[i].name: i for i in written}
-    results: dict[int, Any] = {}
+    results: dict[int, Array] = {}
     for name, text in expected.items():
         if name not in outputs:
             raise FragirError(
@@ -48,13 +49,13 @@ def answers(
     return results
 
 
-def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[object]) -> object:
+def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Array:
     from fragir.cli.arguments import read_array
 
     return _call(text, slots, inputs) if _FUNCTION.fullmatch(text) else read_array(text)
 
 
-def _as_floats(array: Any, slot: ProgramArgument) -> Any:
+def _as_floats(array: Array, slot: ProgramArgument) -> Array:
     """Integers are values of a float as well, but where they are its bits."""
     import numpy as np
 
@@ -66,7 +67,7 @@ def _as_floats(array: Any, slot: ProgramArgument) -> Any:
     return array
 
 
-def _call(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
+def _call(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Array:
     import numpy as np
 
     from fragir.reference.formats import decode

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fragir.cli.command import (
     FINDING,
+    F,
     Progress,
     command,
     json_option,
@@ -23,13 +25,14 @@ from fragir.cli.run import read_sizes
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from fragir.emulator import EmulationError
     from fragir.explain import ProgramReport, Ran
 
 DEFAULT_TARGET = "sm_80"
 _ONE = ((1, 1, 1), (32, 1, 1), (1, 1, 1), 0)
 
 
-def _extent(name: str, default: str, text: str) -> Any:
+def _extent(name: str, default: str, text: str) -> Callable[[F], F]:
     return click.option(
         name, default=default, callback=read_extent, metavar="X[,Y[,Z]]", help=f"Of PTX: {text}."
     )
@@ -291,7 +294,7 @@ class _Run(NamedTuple):
         return next(one for one in self.ctx.command.params if one.name == "given")
 
 
-def _findings_of(error: Any) -> list[object]:
+def _findings_of(error: EmulationError) -> list[object]:
     """The findings before a run was stopped, and what stopped it."""
     from fragir.cli.launch import stop_finding
 

@@ -9,17 +9,18 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from xdsl.interactive.app import InputApp
     from xdsl.ir import Dialect
 
 
-def build_app(path: str | None, passes: str) -> Any:
+def build_app(path: str | None, passes: str) -> InputApp:
     """The application on a file's text with a pipeline; FragirError for bad input."""
     try:
         from xdsl.interactive.app import InputApp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -61,7 +61,7 @@ def _print_lines(documents: list[dict[str, object]]) -> None:
 
 def instruction_json(instruction: Instruction) -> dict[str, object]:
     """An instruction as in the document of `instructions`."""
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "mnemonic": instruction.mnemonic,
         "family": instruction.family,
         "variants": list(instruction.variants) or ["registers"],

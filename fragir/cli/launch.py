@@ -20,7 +20,7 @@ from fragir.cli.arguments import (
     read_arguments,
     variable_option,
 )
-from fragir.cli.command import Progress, note
+from fragir.cli.command import Document, Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
 from fragir.cli.query import is_count
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.selection import MakesCheck
     from fragir.ptx import Module
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 Asynchrony = Literal["late", "early", "random"]
 
 
@@ -244,7 +244,7 @@ def emulate(
     return _one_after_the_other(launch, one, values)
 
 
-def _grid(grid: LaunchedGrid) -> dict[str, Any]:
+def _grid(grid: LaunchedGrid) -> Document:
     names = ("entry", "grid", "block", "cluster", "shared")
     return {name: getattr(grid, name) for name in names}
 
@@ -291,7 +291,7 @@ def load(launch: LaunchOptions) -> Loaded:
     return Loaded(launch.all_args, launch.variables)
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding) -> Document:
     """A finding of the emulator as the document of `check` shows it."""
     document = asdict(finding)
     for inner in ("subject", "other", "places"):
@@ -319,7 +319,7 @@ def stop_finding(error: EmulationError) -> Finding:
 FINDING_COLUMNS = ("severity", "kind", "place", "warp", "lane", "address", "message")
 
 
-def finding_row(finding: dict[str, Any]) -> list[str]:
+def finding_row(finding: Document) -> list[str]:
     place = ":".join(str(finding[k]) for k in ("file", "line", "col") if finding[k] is not None)
     address = finding["address"]
     return [

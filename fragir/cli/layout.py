@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fragir.cli.command import FINDING, command, json_option, print_json, report
+from fragir.cli.command import FINDING, Document, command, json_option, print_json, report
 from fragir.cli.layout_answers import LayoutQuestion, answer
 from fragir.cli.layout_texts import (
     DRAWN,
@@ -89,7 +89,7 @@ class Query:
 
         return View.of(self.instruction, self.operand, logical=self.logical, **self.immediates)
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Document:
         """What every document begins with."""
         operand = self.instruction.operand(self.operand)
         return {
@@ -286,7 +286,7 @@ def _show_lane(query: Query, lane: int, element: int | None) -> None:
             )
         held = [held[element]]
     if query.style == "json":
-        elements: list[dict[str, Any]] = []
+        elements: list[Document] = []
         for place, point in held:
             document = place_json(place)
             del document["lane"]
@@ -375,7 +375,7 @@ def _show_framed(query: Query, points: list[Point]) -> None:
     show(drawn, query.style, query.picture.full)
 
 
-def _print_compact(document: dict[str, Any]) -> None:
+def _print_compact(document: Document) -> None:
     """JSON with a line for every lane, not for every number."""
     import json
 

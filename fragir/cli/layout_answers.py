@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fragir.cli.command import print_json
+from fragir.cli.command import Document, print_json
 from fragir.cli.layout_texts import FRAMED, Picture, show, text_drawing
 from fragir.cli.query import TABLE_FORMATS, print_rows
 from fragir.errors import FragirError
@@ -53,7 +53,7 @@ class LayoutQuestion:
             return slot
         return (*slot, place["register"], "{}:{}".format(*reversed(place["bits"])))
 
-    def place(self, slot: Point) -> dict[str, Any] | None:
+    def place(self, slot: Point) -> Document | None:
         """The register of a slot's element and its lowest and highest bit there."""
         names = self.layout.names
         if self.bits is None or "element" not in names:
@@ -63,7 +63,7 @@ class LayoutQuestion:
         low = at % width
         return {"register": at // width, "bits": [low, low + self.bits - 1]}
 
-    def document(self, slot: Point) -> dict[str, Any]:
+    def document(self, slot: Point) -> Document:
         """A slot in JSON."""
         return {**dict(zip(self.layout.names, slot, strict=True)), **(self.place(slot) or {})}
 

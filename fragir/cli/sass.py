@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -84,8 +84,7 @@ def main(
         _print_loops(found, code)
     problems = _problems(code.sass, entry, needs, between) if needs else []
     if as_json:
-        document: dict[str, Any] = {"loops": [_json(one, code) for one in found]}
-        print_json({**document, "missed": problems})
+        print_json({"loops": [_json(one, code) for one in found], "missed": problems})
     else:
         for problem in problems:
             note(f"missed: {problem}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fragir.cli.command import (
     FINDING,
+    Document,
     Progress,
     command,
     json_option,
@@ -152,7 +153,9 @@ def _list(as_json: bool) -> None:
         print_table(["sweep", "what it does"], found)
 
 
-def _parameters(sweep: Sweep, settings: tuple[str, ...]) -> dict[str, Any]:
+def _parameters(
+    sweep: Sweep, settings: tuple[str, ...]
+) -> dict[str, bool | int | float | str | None]:
     """The parameters of a sweep with what the user sets. FragirError for an unknown one."""
     found = dict(sweep.parameters)
     for setting in settings:
@@ -166,7 +169,7 @@ def _parameters(sweep: Sweep, settings: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _typed_value(name: str, value: str, defaults: Mapping[str, Any]) -> bool | int | float | str:
+def _typed_value(name: str, value: str, defaults: Mapping[str, object]) -> bool | int | float | str:
     default = defaults[name]
     if isinstance(default, bool):
         if value not in ("true", "false"):
@@ -209,7 +212,7 @@ def _journal(
     return Journal(None) if quiet else Journal.to_stdout(head)
 
 
-def _show(summary: Summary, document: dict[str, Any], *, to_stdout: bool) -> None:
+def _show(summary: Summary, document: Document, *, to_stdout: bool) -> None:
     """What was found, in words. Where stdout has the lines of the results, on stderr."""
     say = print if to_stdout else note
     lines = [f"task {i}: failed: {reason}" for i, reason in sorted(summary.failures.items())]

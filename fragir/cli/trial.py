@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fragir.cli.check import DEPENDS, schedules
-from fragir.cli.command import Progress, note, print_table
+from fragir.cli.command import Document, Progress, note, print_table
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     finding_json,
@@ -26,15 +26,21 @@ from fragir.compilation.notes import origin_of
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Operation
     from xdsl.passes import ModulePass
 
     from fragir.compilation.kernel import Kernel
-    from fragir.emulator import Finding
+    from fragir.emulator import Finding, Report
+    from fragir.emulator.numbers.types import Array
+    from fragir.reference.bounded import Bounded
     from fragir.reference.comparison import Comparison, Verdict
     from fragir.reference.inputs import Kind, ProgramArgument
 
 
 RanOn = Literal["emulator", "gpu"]
+T = TypeVar("T")
 
 
 @dataclass
@@ -55,13 +61,13 @@ class Trial:
     """Blocks that run at once, where not those that the kernel says."""
     stages: dict[str, float] = field(default_factory=dict[str, float])
     kernel: Kernel = field(init=False)
-    modules: dict[bool, Any] = field(default_factory=dict[bool, Any])
+    modules: dict[bool, ModuleOp] = field(default_factory=dict[bool, "ModuleOp"])
     """The program as it was written, and bufferized."""
     slots: list[ProgramArgument] = field(init=False)
     sizes: dict[str, int] = field(init=False)
     inputs: list[Any] = field(init=False)
-    expected: dict[int, Any] = field(init=False)
-    answers: dict[int, Any] = field(default_factory=dict[int, Any])
+    expected: dict[int, Bounded] = field(init=False)
+    answers: dict[int, Array] = field(default_factory=dict[int, "Array"])
     rtol: float | None = None
     results: list[Any] = field(init=False)
     unknown: list[str] = field(default_factory=list[str])
@@ -70,10 +76,10 @@ class Trial:
     spills: int | None = None
     shared: int = 0
     tensor_instructions: str | None = None
-    findings: list[dict[str, Any]] | None = None
+    findings: list[Document] | None = None
     """Of the checks, where they were asked for."""
 
-    def run_timed(self, stage: str, label: str | None, function: Callable[[], Any]) -> Any:
+    def run_timed(self, stage: str, label: str | None, function: Callable[[], T]) -> T:
         """What a function gives; `label` is beside the bar, where it takes long."""
         start = time.perf_counter()
         with nullcontext() if label is None else Progress(label):
@@ -129,7 +135,7 @@ class Trial:
             lambda: generate(function, self.slots, self.sizes, values, kinds, seed),
         )
 
-    def _function(self, bufferized: bool = False) -> Any:
+    def _function(self, bufferized: bool = False) -> FuncOp:
         """The program as it was written: passes have changed the kernel's copy.
 
         Bufferized, its arguments are the kernel's: results of tensors are arguments too.
@@ -144,7 +150,8 @@ class Trial:
 
         module = self.modules.get(bufferized)
         if module is None and bufferized:
-            module = self._function().parent_op().clone()
+            self._function()
+            module = self.modules[False].clone()
             keep_only(module, self.kernel.name)
             FuncInlinePass().apply(compiler.context(), module)
             if is_expanded(module):
@@ -224,9 +231,9 @@ class Trial:
                 unknown=self._note_unknown,
             ),
         )
-        self.expected = {i: expected[i] for i in written}
+        self.expected = {i: x for i, x in enumerate(expected) if x is not None and i in written}
 
-    def _note_unknown(self, op: Any) -> None:
+    def _note_unknown(self, op: Operation) -> None:
         """Says once of an operation that the reference does not know what it means."""
         from fragir.mlir.diagnostics import error_at_operation
 
@@ -260,7 +267,7 @@ class Trial:
         self.shared += max(kernel.shared for kernel in self.kernel.parts)
         self.results = self.copies()
         with Progress("running") as progress:
-            options: dict[str, Any] = {}
+            options: dict[str, object] = {}
             if self.place == "emulator":
                 options = {
                     "progress": progress,
@@ -272,7 +279,7 @@ class Trial:
                 }
             self.run_timed("run", None, lambda: self.run_once(self.results, options))
 
-    def run_once(self, results: list[Any], options: dict[str, Any]) -> Any:
+    def run_once(self, results: list[Any], options: dict[str, Any]) -> Report | None:
         """One launch; what the kernel prints goes to stderr, as stdout has the report.
 
         The emulator's report; None of a GPU, or where there is nothing to run.
@@ -352,7 +359,7 @@ class Trial:
         """What makes its launches slow at sizes that matter."""
         return [remark.document for remark in self.kernel.lint()]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """What `--json` prints."""
         return {
             "entry": self.kernel.name,
@@ -416,7 +423,7 @@ SEEDS = 2
 """Random schedules beside the regular ones, as `fragir check` has them unless told."""
 
 
-def examine(trial: Trial) -> list[dict[str, Any]]:
+def examine(trial: Trial) -> list[Document]:
     """The findings of all runs, each once, at the program's lines where they are known."""
     from fragir.emulator import EmulationError
     from fragir.emulator.report import gather
@@ -470,12 +477,12 @@ def examine(trial: Trial) -> list[dict[str, Any]]:
     return [_placed_finding(trial, one) for one in gather(*found_in)]
 
 
-def _placed_finding(trial: Trial, found: Finding) -> dict[str, Any]:
+def _placed_finding(trial: Trial, found: Finding) -> Document:
     """A finding at the program's line; what it says of the PTX is the statement there.
 
     What stops one of several kernels has none: its line does not say of which.
     """
-    finding: dict[str, Any] = {**finding_json(found), "file": trial.file, "line": None, "col": None}
+    finding: Document = {**finding_json(found), "file": trial.file, "line": None, "col": None}
     line = found.line
     parts = trial.kernel.parts
     at = next(iter(found.places), "")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fragir.cli.command import (
     FINDING,
+    Document,
     Progress,
     command,
     json_option,
@@ -135,14 +136,14 @@ def _ask(names: Sequence[str], results: ValidationReport) -> None:
     results.facts = [{"name": name, **facts.asked_apart(name, target)} for name in some]
 
 
-def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, Any]:
+def _head(place: str, cases: int, seed: int, target: str | None) -> Document:
     """Where the probes run and with what: the first part of the report."""
     from datetime import UTC, datetime
     from importlib.metadata import version
 
     from fragir.toolchain.find import PTXAS, every
 
-    device: dict[str, Any] | None = None
+    device: Document | None = None
     if place == "gpu":
         from fragir.toolchain import driver
         from fragir.validation.report import target_of_gpu
@@ -204,7 +205,7 @@ def _save(results: ValidationReport, path: str) -> None:
     write_output(path, json.dumps(results.document(), indent=1) + "\n")
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(document: Document) -> None:
     rows = [
         [
             *(e["mnemonic"], e["variant"], e["target"], sum(e["cases"].values()), e["mismatches"]),

@@ -17,11 +17,8 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError, kind_of, pass_on
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fragir.dialects.frag.grid import Extent
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from fragir.emulator.numbers.types import Array
 
 
 # the names that numpy, ml_dtypes, PyTorch and JAX give to elements, and the PTX ISA's

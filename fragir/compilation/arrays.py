@@ -14,10 +14,8 @@ from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
+    from fragir.emulator.numbers.types import Array
 
 
 # -- array copies ----------------------------------------------------------------------------------

@@ -14,9 +14,7 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from fragir.emulator.numbers.types import Array
 
 
 class ArrayPiece(NamedTuple):

@@ -218,7 +218,7 @@ class Graph:
             record(int(self._stream))
         finally:
             graph = driver.call("cuStreamEndCapture", self._stream)
-        self._graph: Any = driver.call("cuGraphInstantiate", graph, 0)
+        self._graph: object = driver.call("cuGraphInstantiate", graph, 0)
         driver.call("cuGraphDestroy", graph)
 
     def launch(self, stream: object = None) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fragir.errors import FragirError
 from fragir.isa.model import Instruction, Operand
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Scalar = TypeVar("Scalar", bound=np.generic[Any])
+    Scalar = TypeVar("Scalar", bound=np.generic)
 
 Point = tuple[int, ...]
 

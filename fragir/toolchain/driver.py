@@ -14,6 +14,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fragir.errors import FragirError, pass_on
@@ -22,9 +23,7 @@ from fragir.toolchain.arguments import size_of
 from fragir.toolchain.gpu_arguments import INSTALL, Buffers, as_array, value_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from fragir.emulator.numbers.types import Array
 
 
 # -- launch config ---------------------------------------------------------------------------------
@@ -34,21 +33,21 @@ Extent = tuple[int, ...]
 
 
 def launch_config(
-    cuda: Any,
+    cuda: ModuleType,
     grid: Extent,
     block: Extent,
     cluster: Extent,
     shared: int,
     stream: int,
     cooperative: bool,
-) -> Any:
+) -> object:
     """A `CUlaunchConfig` of blocks, threads and blocks of a cluster."""
     config = cuda.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = grid
     config.blockDimX, config.blockDimY, config.blockDimZ = block
     config.sharedMemBytes = shared
     config.hStream = stream
-    attributes: list[Any] = []
+    attributes: list[object] = []
     names = cuda.CUlaunchAttributeID
     if cluster != (1, 1, 1):
         attribute = cuda.CUlaunchAttribute()
@@ -291,7 +290,7 @@ def resident_blocks(
 # The driver and its errors ----------------------------------------------------------------------
 
 
-def _bindings() -> Any:
+def _bindings() -> ModuleType:
     """The module `cuda.bindings.driver`."""
     try:
         return importlib.import_module("cuda.bindings.driver")
@@ -300,7 +299,7 @@ def _bindings() -> Any:
 
 
 @functools.cache
-def _device(cuda: Any) -> Any:
+def _device(cuda: ModuleType) -> object:
     """The primary context of the first GPU."""
     try:
         (code, *_) = cuda.cuInit(0)
@@ -317,7 +316,7 @@ def _device(cuda: Any) -> Any:
     return _do(cuda.cuDevicePrimaryCtxRetain, _do(cuda.cuDeviceGet, 0))
 
 
-def _context() -> Any:
+def _context() -> ModuleType:
     """The driver's module, with a context current: the caller's, or that of the first GPU."""
     cuda = _bindings()
     primary = _device(cuda)
@@ -344,7 +343,7 @@ def _do(function: Callable[..., Any], *arguments: object, entry: str | None = No
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _driver_text(cuda: Any, code: Any) -> str:
+def _driver_text(cuda: ModuleType, code: Any) -> str:
     """The driver's own words for an error."""
     failed, text = cuda.cuGetErrorString(code)
     words = text.decode() if failed.value == 0 and text else "unknown error"
@@ -354,10 +353,10 @@ def _driver_text(cuda: Any, code: Any) -> str:
 # Functions and their parameters ------------------------------------------------------------------
 
 _KEPT_MODULES = 32
-_modules: OrderedDict[tuple[int, bytes], Any] = OrderedDict()
+_modules: OrderedDict[tuple[int, bytes], object] = OrderedDict()
 
 
-def _function(cuda: Any, cubin: bytes, entry: str) -> Any:
+def _function(cuda: ModuleType, cubin: bytes, entry: str) -> object:
     """The function of a cubin."""
     code, function = cuda.cuModuleGetFunction(_module(cuda, cubin), entry.encode())
     if code.value != 0:
@@ -366,7 +365,7 @@ def _function(cuda: Any, cubin: bytes, entry: str) -> Any:
 
 
 def _variable(
-    cuda: Any, module: Any, name: str, value: object, stream: int
+    cuda: ModuleType, module: object, name: str, value: object, stream: int
 ) -> tuple[Array, object]:
     """Queues the copy of an array into a variable of a module; the array and where that lies."""
     array = as_array(value)
@@ -381,7 +380,7 @@ def _variable(
     return array, pointer
 
 
-def _module(cuda: Any, cubin: bytes) -> object:
+def _module(cuda: ModuleType, cubin: bytes) -> object:
     """The module of a cubin; modules stay loaded, those used last."""
     context = int(_do(cuda.cuCtxGetCurrent))
     key = context, hashlib.sha256(cubin).digest()
@@ -401,8 +400,8 @@ def _module(cuda: Any, cubin: bytes) -> object:
 
 
 def _types(
-    cuda: Any,
-    function: Any,
+    cuda: ModuleType,
+    function: object,
     entry: str,
     arguments: Sequence[object],
     parameters: Sequence[str] | None,
@@ -420,7 +419,7 @@ def _types(
     return list(parameters)
 
 
-def _sizes(cuda: Any, function: Any) -> list[int]:
+def _sizes(cuda: ModuleType, function: object) -> list[int]:
     """Bytes of every parameter."""
     sizes: list[int] = []
     while True:
@@ -438,7 +437,9 @@ def _guess(size: int, value: object) -> str:
     return f"b{8 * size}"
 
 
-def _allow(cuda: Any, function: Any, entry: str, shared: int, threads: int, cluster: int) -> None:
+def _allow(
+    cuda: ModuleType, function: object, entry: str, shared: int, threads: int, cluster: int
+) -> None:
     """Asks for more shared memory and larger clusters than every GPU has."""
     attribute = cuda.CUfunction_attribute
     # less than the machine's own where the kernel's registers do not suffice for more

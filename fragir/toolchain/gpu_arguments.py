@@ -5,17 +5,15 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, cast
 
 from fragir.errors import FragirError, pass_on
 from fragir.toolchain.arguments import pack, size_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fragir.emulator.launch.arguments import Packer
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from fragir.emulator.numbers.types import Array
 
 
 # -- tensor maps -----------------------------------------------------------------------------------
@@ -60,7 +58,7 @@ class TiledArray(Protocol):
     """
 
     @property
-    def array(self) -> np.ndarray[Any, np.dtype[Any]]: ...
+    def array(self) -> Array: ...
     @property
     def box(self) -> tuple[int, ...]: ...
     @property
@@ -88,7 +86,7 @@ def is_tensor_map(value: object) -> TypeGuard[TiledArray]:
     return all(hasattr(value, name) for name in ("array", "box", "swizzle", "im2col"))
 
 
-def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], place: str) -> bytes:
+def encode(cuda: ModuleType, tiles: TiledArray, address: int, do: Call, place: str) -> bytes:
     """The 128 bytes of a map over an array that lies at `address` on the GPU.
 
     `do` calls the driver and raises what it reports; `place` is what errors call the argument.
@@ -138,6 +136,8 @@ def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], p
     return ctypes.string_at(encoded.getPtr(), SIZE)
 
 
+Call: TypeAlias = Callable[..., Any]
+"""Calls the driver with a function of it; its result, or what it reports is raised."""
 INSTALL = "install them with `pip install 'fragir[gpu]'`, or run on the emulator"
 _LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call the default stream
 
@@ -145,14 +145,14 @@ _LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call the default s
 class Buffers:
     """Copies of numpy arrays on the GPU, for the time of one launch: one for each storage."""
 
-    def __init__(self, cuda: Any, stream: int, do: Callable[..., Any]) -> None:
+    def __init__(self, cuda: ModuleType, stream: int, do: Call) -> None:
         self.cuda = cuda
         self.stream = stream
         self.do = do
         self.arrays: list[Array] = []
-        self._pointers: list[Any] = []
+        self._pointers: list[object] = []
         self._addresses: dict[tuple[int, int], int] = {}
-        self.constants: list[tuple[Any, ctypes.Array[ctypes.c_char]]] = []
+        self.constants: list[tuple[object, ctypes.Array[ctypes.c_char]]] = []
         self._placed: dict[int, int] = {}
 
     def take(self, named: Iterable[tuple[str, Array]]) -> None:

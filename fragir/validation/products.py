@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from fragir.isa.query import View
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint64]
-Words = NDArray[np.unsignedinteger[Any]]
+Words = NDArray[np.unsignedinteger]
 
 # Exponent bits, mantissa bits, bias; one sign bit, but none for the types of scales.
 _SMALL: dict[str, tuple[int, int, int]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
 
@@ -142,7 +140,7 @@ def _crossed_operands(product: frag.MatmulOp) -> tuple[bool, bool]:
     return product.a_transposed is not None, product.b_transposed is None
 
 
-def _attribute(attribute: DenseArrayBase[Any] | None, length: int, name: str) -> list[int] | None:
+def _attribute(attribute: DenseArrayBase | None, length: int, name: str) -> list[int] | None:
     if attribute is None:
         return None
     values = integers(attribute)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from fragir.emulator.checks.conflicts import Conflicts
 from fragir.emulator.checks.definedness.definedness import Definedness
 from fragir.emulator.checks.extents import Extents
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import is_windowed
 from fragir.emulator.checks.races.races import Races
 from fragir.emulator.checks.races.undisputed import (
@@ -32,7 +33,6 @@ from fragir.emulator.native.straight import WATCHED, WatchedLaunch, address_of
 from fragir.emulator.numbers.types import Array
 
 if TYPE_CHECKING:
-    from fragir.emulator.checks.hooks import Hooks
     from fragir.emulator.checks.races.ledger import Ledger
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _NOTED = 3  # kinds of records of a ledger
 ANYWHERE = -1  # instead of a space
+
+H = TypeVar("H", bound=Hooks)
 
 
 class CompiledRuns:
@@ -63,22 +65,24 @@ class CompiledRuns:
         self._accesses: dict[int, tuple[int, int, int] | None] = {}
         #: Ledgers as they were told, and the arrays of their records then.
         self._ledgers: list[Ledger] = []
-        self._told: list[Any] = []
-        self._pointers: Any = (GlobalPointers * 0)()
+        self._told: list[Array | None] = []
+        self._pointers: ctypes.Array[GlobalPointers] = (GlobalPointers * 0)()
         conflicts.runs = self
 
     @classmethod
     def of(cls, machine: Machine, program: Program) -> CompiledRuns | None:
         """That of a launch with all checks; None where the library is not in use."""
-        found: list[Any] = [
-            next((hook for hook in machine.hooks if isinstance(hook, kind)), None)
-            for kind in (Definedness, Races, Conflicts, Extents)
-        ]
-        definedness, races, conflicts, extents = found
-        if None in found[:3] or races.shared.compiled is None:
+
+        def hook(kind: type[H]) -> H | None:
+            return next((hook for hook in machine.hooks if isinstance(hook, kind)), None)
+
+        definedness, races, conflicts = hook(Definedness), hook(Races), hook(Conflicts)
+        if definedness is None or races is None or conflicts is None:
             return None
         ledgers = races.shared.compiled
-        return cls(machine, program, definedness, races, conflicts, ledgers, extents)
+        if ledgers is None:
+            return None
+        return cls(machine, program, definedness, races, conflicts, ledgers, hook(Extents))
 
     # Made when a run is first encoded: most launches are too small for that.
 
@@ -110,7 +114,7 @@ class CompiledRuns:
         """Of what the library is told of the launch."""
         return ctypes.addressof(self._launch)
 
-    def _describe(self, launch: WatchedLaunch) -> list[Any]:
+    def _describe(self, launch: WatchedLaunch) -> list[object]:
         """Fills in what stays; gives the arrays."""
         machine, plane, clocks = self.machine, self.definedness.plane, self.races.clocks
         room = np.empty((3, machine.warps * LANES), np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from fragir.ptx import tree
 from fragir.ptx.visit import walk
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Issue, Transfer
 
@@ -412,7 +412,7 @@ class Extents(Hooks):
 
     def _around(self, d: Decoder, ins: tree.Instruction, step: Step) -> Step:
         """mbarriers and cp.async: their address operands, before the step."""
-        checks: list[tuple[int, Any, int]] = []
+        checks: list[tuple[int, MemoryOperand, int]] = []
         copies = d.program.opcode(ins).bits == "copy"
         for index, operand in enumerate(ins.operands):
             if (id(ins), index) in self.allowed and isinstance(operand, tree.Address):

@@ -77,7 +77,7 @@ class LocatedAccess:
         #: Whether its step asks for no other place of so many bytes.
         self._only = d.program.opcode(ins).bits in ("load", "store", "atomic")
         self._found: Access | None = None
-        self._sel: Any = None
+        self._sel: Select | None = None
         self._mask: Mask = None
         self._misses = self._kept = 0
         #: The last access; its warps, its lanes, its addresses counted from the first one; that.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +124,7 @@ class Content:
 
     opcodes: tuple[str, ...]
     read: Callable[[Decoder, Instruction], Values | None]
-    legal: Callable[[Any, Instruction], Bools]
+    legal: Callable[[Array, Instruction], Bools]
     says: str
     letter: str | None = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from fragir.emulator.machine.memory import Arena
 from fragir.emulator.program.entities import Register, Symbol
 from fragir.emulator.report import Report
 from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.state import Clock
 
 
 class Plane:
@@ -87,7 +90,7 @@ class PlaneDecoder(Decoder):
             return self.register_row(ins, found, kind, wide)
         return self.constant(kind, 0)
 
-    def _narrow_row(self, ins: tree.Instruction, row: Any, kind: str, name: str) -> Row:
+    def _narrow_row(self, ins: tree.Instruction, row: Row | Clock, kind: str, name: str) -> Row:
         return self.constant(kind, 0)
 
     def constant(self, kind: str, value: int) -> Row:

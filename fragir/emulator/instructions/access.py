@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections import Counter
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.instructions.alu import Decode, nothing
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -17,7 +19,7 @@ from fragir.emulator.instructions.straight_rows import (
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, is_slice, number_of, store
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import LOAD, MOST, SPACES, STORE, RowOperand
-from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
+from fragir.emulator.numbers.types import UINT, Array, count_of, kind_of, width_of
 from fragir.emulator.program.entities import Symbol, constant_or_none
 from fragir.ptx.tree import Address, Name, Sink
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction, Operand
 
 
-def put(row: Row, sel: Select, mask: Mask, value: Any) -> None:
+def put(row: Row, sel: Select, mask: Mask, value: npt.ArrayLike) -> None:
     """Write values of the active lanes: [warps, 32], or one per active lane where masked."""
     if mask is None:
         row[sel] = value
@@ -37,7 +39,7 @@ def put(row: Row, sel: Select, mask: Mask, value: Any) -> None:
         row[sel] = part
 
 
-def get(row: Row, sel: Select, mask: Mask) -> Any:
+def get(row: Row, sel: Select, mask: Mask) -> Array:
     """Values of the active lanes, in the shape that `put` takes."""
     return row[sel] if mask is None else row[sel][mask]
 
@@ -110,7 +112,7 @@ def load(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def parameter(d: Decoder, ins: Instruction, width: int, count: int) -> Any:
+def parameter(d: Decoder, ins: Instruction, width: int, count: int) -> Array | None:
     """The elements that a load of a kernel's parameter gives in every lane, if nothing can write
     there; else None. What is no such load, or goes wrong, is for the machine.
     """
@@ -129,7 +131,7 @@ def parameter(d: Decoder, ins: Instruction, width: int, count: int) -> Any:
     return d.machine.memory.globals.bytes[start : start + size].view(UINT[width]).copy()
 
 
-def _load_known(targets: list[Row | None], values: Any, counted: Any) -> Step:
+def _load_known(targets: list[Row | None], values: Array, counted: Counter[str]) -> Step:
     """The same values for all lanes."""
     pairs = [
         (row, np.array(value).astype(row.dtype))
@@ -155,11 +157,12 @@ def _load_known(targets: list[Row | None], values: Any, counted: Any) -> Step:
 def save(d: Decoder, ins: Instruction) -> Step:
     kind, width, count = shape_of(d, ins)
     place = d.place(ins, 0, d.space(ins))
-    rows = stored_rows(d, ins, 1, kind, width, count)
+    stored = stored_rows(d, ins, 1, kind, width, count)
     check_cache_policy(d, ins, 2)
     machine = d.machine
-    if any(r is None for r in rows):
-        return _save_some(d, place, rows, width)
+    rows = [r for r in stored if r is not None]
+    if len(rows) < len(stored):
+        return _save_some(d, place, stored, width)
     memory, counted = machine.memory, machine.report.statistics.stored
     space = place.space
 
@@ -178,7 +181,7 @@ def save(d: Decoder, ins: Instruction) -> Step:
 
 def stored_rows(
     d: Decoder, ins: Instruction, index: int, kind: str, width: int, count: int, wide: bool = True
-) -> list[Any]:
+) -> list[Row | None]:
     """The rows of what is stored; None for `_`, which leaves its place in memory as it is.
 
     `wide`: registers may be wider.
@@ -201,7 +204,7 @@ def stored_rows(
     ]
 
 
-def _save_some(d: Decoder, place: MemoryOperand, rows: list[Any], width: int) -> Step:
+def _save_some(d: Decoder, place: MemoryOperand, rows: list[Row | None], width: int) -> Step:
     """A vector store that leaves some elements out: the whole vector must be in bounds."""
     machine = d.machine
     memory, counted = machine.memory, machine.report.statistics.stored
@@ -279,8 +282,9 @@ def straight_load(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
 def straight_save(d: StraightDecoder, ins: Instruction) -> list[StraightCode]:
     kind, width, count = shape_of(d, ins)
     code = _straight_code(d, d.operand(ins, 0), d.place(ins, 0, d.space(ins)), width)
-    rows = stored_rows(d, ins, 1, kind, width, count)
-    if len(rows) > MOST or any(row is None for row in rows):
+    stored = stored_rows(d, ins, 1, kind, width, count)
+    rows = [r for r in stored if r is not None]
+    if len(rows) > MOST or len(rows) < len(stored):
         raise NoStraightCode
     code.kind = STORE
     unit, elements = f"u{8 * width}", d.vector(d.operand(ins, 1))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
 from fragir.emulator.instructions.call_frames import check_stack
 from fragir.emulator.instructions.straight_rows import Encode, StraightDecoder, elements
-from fragir.emulator.machine.lanes import Mask, Select, Step, store
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,
@@ -97,7 +97,7 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, out, [source])
 
 
-def _own_shared_address(d: Decoder, source: Array, out: Any) -> Step:
+def _own_shared_address(d: Decoder, source: Array, out: Row | None) -> Step:
     machine = d.machine
 
     def run(sel: Select, mask: Mask) -> None:

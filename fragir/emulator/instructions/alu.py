@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, is_slice, store
 from fragir.emulator.numbers.types import Array, DType
@@ -69,7 +70,7 @@ def _assignment(function: Function, target: Row, out: Row, sources: Sequence[Row
     return many
 
 
-def seen_as(row: Any, dtype: DType) -> Row | None:
+def seen_as(row: object, dtype: DType) -> Row | None:
     """The elements of a row as a type of its size, or of half of it: [warps, 64].
 
     None where its bits lie apart, or are no array.
@@ -85,7 +86,11 @@ def seen_as(row: Any, dtype: DType) -> Row | None:
 
 
 def typed_step(
-    function: Function, out: Row | None, sources: Sequence[Row], dtype: DType, given: Any = None
+    function: Function,
+    out: Row | None,
+    sources: Sequence[Row],
+    dtype: DType,
+    given: npt.DTypeLike | None = None,
 ) -> Step | None:
     """As `elementwise`, of a function from arrays of a type to one of a type.
 

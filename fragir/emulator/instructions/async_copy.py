@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.barriers import mbarriers_at
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
-from fragir.emulator.machine.lanes import Mask, Select, Step
-from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step
+from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.numbers.types import Array, where
 from fragir.emulator.program.entities import constant_or_none
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.ptx.tree import Instruction
+    from fragir.ptx.tree import Instruction, Operand
 
 
 def _commit(d: Decoder, ins: Instruction) -> Step:
@@ -85,7 +85,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _partial(memory: Any, address: Any, given: Any, size: int) -> Array:
+def _partial(memory: DeviceMemory, address: Array, given: Array, size: int) -> Array:
     """Positions of reads of `given` bytes each: only those bytes must exist."""
     whole = given == size
     at = np.zeros(address.shape, np.int64)
@@ -99,7 +99,7 @@ def _partial(memory: Any, address: Any, given: Any, size: int) -> Array:
     return at
 
 
-def _predicate(d: Decoder, ins: Instruction, operand: Any) -> Any:
+def _predicate(d: Decoder, ins: Instruction, operand: Operand) -> Row | None:
     """The row of ignore-src if the operand is a predicate, else None."""
     inner = getattr(operand, "operand", operand)
     text = getattr(inner, "text", None)

@@ -7,8 +7,9 @@ st.release and red.release, and are found there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ def store(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
 
     def run(sel: Select, mask: Mask) -> None:
-        value = np.stack([get(r, sel, mask).ravel() for r in rows], axis=-1)
+        value = np.stack([get(r, sel, mask).ravel() for r in rows if r is not None], axis=-1)
         data = np.ascontiguousarray(value).view(np.uint8)
         size = width * count
         _start(machine, into, barrier, sel, mask, size, "st.async", partial(_write, machine, data))
@@ -111,7 +112,7 @@ def _start(
     mask: Mask,
     size: int,
     what: str,
-    act: Any,
+    act: Callable[[int, int, DeviceMemory], None],
 ) -> None:
     """One transfer for each lane; `act(index, position, memory)` does it."""
     lanes = get(machine.lane_ids, sel, mask).ravel()

@@ -6,14 +6,14 @@ in the order of warps and lanes. The elements of a vector are atomic one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fragir.emulator.instructions.access import check_cache_policy, get, put
 from fragir.emulator.instructions.alu import Decode, Function
-from fragir.emulator.machine.lanes import Mask, Select, Step
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.numbers.types import UINT, Array, count_of, dtype_of, kind_of, where, width_of
 from fragir.emulator.values.arrays import operation
 from fragir.emulator.values.language import is_real, type_of
@@ -22,6 +22,7 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
 
 WORDS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"}
 
@@ -125,7 +126,7 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     returns = words[0] == "atom"
     first = 1 if returns else 0
     place = d.place(ins, first, d.space(ins))
-    outs: list[Any] = []
+    outs: list[Row | None] = []
     if returns:
         out = d.operand(ins, 0)
         outs = (
@@ -181,12 +182,12 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
 
 
 def act(
-    memory: Any,
+    memory: Array,
     positions: Array,
     shift: int,
     operands: Sequence[Array],
-    function: Callable[..., Any],
-    machine: Any,
+    function: Function,
+    machine: Machine,
 ) -> Array:
     """Apply to memory in turns; the old values in the shape of `positions`."""
     flat = (positions >> shift).ravel()

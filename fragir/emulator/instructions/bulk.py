@@ -6,6 +6,7 @@ that of other blocks of the cluster. Each lane starts a copy of its own, in unit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,10 @@ import numpy as np
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.machine.lanes import Mask, Select, Step
+from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory, no_block
 from fragir.emulator.machine.transfers import Region, Transfer
-from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
+from fragir.emulator.numbers.types import I64, UINT, Array, kind_of, where, width_of
 from fragir.ptx.opcodes.syntax import SPACES, lines
 
 if TYPE_CHECKING:
@@ -44,11 +45,16 @@ _LEGAL = """
 _ALL_BYTES = 0xFFFF
 
 
-def shared_address(address: Any) -> Any:
+def shared_address(address: Array) -> Array:
     """Generic addresses of shared memory may stand where shared ones do."""
     if address.dtype.itemsize == 8:
         return where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
     return address
+
+
+def lane_values(sel: Select, mask: Mask) -> Callable[[Row | None], Any]:
+    """Reads a row's values of the lanes that take part, in one dimension; None of no row."""
+    return lambda row: None if row is None else get(row, sel, mask).ravel()
 
 
 def operands_by_name(d: Decoder, ins: Instruction) -> dict[str, int]:
@@ -99,9 +105,7 @@ def _run(
 
     into, source, barrier = operands["[a]"], operands["[b]"], operands.get("[m]")
 
-    def values(row: Any) -> Any:
-        return None if row is None else get(row, sel, mask).ravel()
-
+    values = lane_values(sel, mask)
     lanes = values(machine.lane_ids)
     homes = values(memory.shared_home)
     groups = values(engine.bulk_committed)
@@ -191,7 +195,7 @@ def _masked_bytes(start: int, size: int, mask: int) -> I64:
 
 
 def _region(
-    machine: Machine, space: str, address: Any, home: Any, size: int, skip: tuple[int, int]
+    machine: Machine, space: str, address: Array, home: Array, size: int, skip: tuple[int, int]
 ) -> int:
     """The byte position where a region begins; all of it must be there, but for what is skipped."""
     memory = machine.memory

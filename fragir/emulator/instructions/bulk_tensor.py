@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import (
     REDUCTIONS,
     check_mask,
+    lane_values,
     multicast_places,
     operands_by_name,
     shared_address,
@@ -143,10 +143,8 @@ def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
 def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
     memory = machine.memory
 
-    def values(row: Any) -> Any:
-        return None if row is None else get(row, sel, mask).ravel()
-
     assert form.shared is not None
+    values = lane_values(sel, mask)
     lanes, homes = values(machine.lane_ids), values(memory.shared_home)
     groups = values(machine.engine.bulk_committed)
     maps = form.the_map.at(sel, mask).ravel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from fragir.emulator.machine.lanes import Mask, Row, Select, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT, Array
-from fragir.emulator.program.entities import Register, Routine, Symbol
+from fragir.emulator.program.entities import Entity, Register, Routine, Symbol
 from fragir.ptx import tree
 
 FRAME = 16  # what frames are aligned to
 
 Fetch = Callable[[Select, Mask], Array]
 Put = Callable[[Select, Mask, Array], None]
+#: What a name stands for, or an operand that is no name.
+Passed: TypeAlias = Entity | tree.Operand
 
 
 @dataclass(slots=True)
@@ -32,10 +34,10 @@ class Handover:
 
     pairs: list[tuple[Fetch, Put]]
 
-    def fetch(self, sel: Select, mask: Mask) -> list[Any]:
+    def fetch(self, sel: Select, mask: Mask) -> list[Array]:
         return [f(sel, mask) for f, _ in self.pairs]
 
-    def put(self, sel: Select, mask: Mask, values: list[Any]) -> None:
+    def put(self, sel: Select, mask: Mask, values: list[Array]) -> None:
         for (_, put), value in zip(self.pairs, values, strict=True):
             put(sel, mask, value)
 
@@ -54,8 +56,8 @@ class Handovers:
     def moves(
         self,
         ins: tree.Instruction,
-        sources: Sequence[Any],
-        places: Sequence[Any],
+        sources: Sequence[Passed],
+        places: Sequence[Passed],
         into: Routine | None = None,
         out_of: Routine | None = None,
     ) -> Handover:
@@ -85,13 +87,13 @@ class Handovers:
             )
         return Handover(pairs)
 
-    def entity(self, value: Any) -> Any:
+    def entity(self, value: Passed) -> Passed | None:
         """What a name stands for; anything else is itself."""
         if isinstance(value, tree.Name):
             return self.program.find(self.decoder.scope, value.text)
         return value
 
-    def require_entity(self, ins: tree.Instruction, value: Any) -> Any:
+    def require_entity(self, ins: tree.Instruction, value: Passed) -> Passed | None:
         """As `entity`; an error where a name stands for nothing that a call can pass."""
         found = self.entity(value)
         if not isinstance(value, tree.Name):
@@ -105,7 +107,14 @@ class Handovers:
             raise self.program.error(f"{value.text} cannot be passed by a call", at)
         return value if found is None else found
 
-    def _check_sizes(self, ins: tree.Instruction, source: Any, place: Any, a: Any, b: Any) -> None:
+    def _check_sizes(
+        self,
+        ins: tree.Instruction,
+        source: Passed,
+        place: Passed,
+        a: Passed | None,
+        b: Passed | None,
+    ) -> None:
         """What is passed and what takes it have the same size (PTX ISA 9.2, section 9.7.12.5)."""
         sizes = [bits_of(entity) for entity in (a, b)]
         if None in sizes or sizes[0] == sizes[1] or sizes in ([16, 8], [8, 16]):
@@ -134,7 +143,13 @@ class Handovers:
         return framed
 
     def fetch(
-        self, ins: tree.Instruction, source: Any, a: Any, b: Any, size: int, callee: bool
+        self,
+        ins: tree.Instruction,
+        source: Any,
+        a: Passed | None,
+        b: Passed | None,
+        size: int,
+        callee: bool,
     ) -> Fetch:
         """Reads one operand (`source`, which is `a`) as `b` wants it, `size` bytes."""
         memory = self.machine.memory
@@ -166,7 +181,7 @@ class Handovers:
         value: Row = row
         return lambda sel, mask: value[sel].copy()
 
-    def put(self, ins: tree.Instruction, b: Any, size: int, callee: bool) -> Put:
+    def put(self, ins: tree.Instruction, b: Passed | None, size: int, callee: bool) -> Put:
         """Writes one value to a register or variable."""
         memory = self.machine.memory
         if isinstance(b, Register):
@@ -196,12 +211,12 @@ class Handovers:
         return to_memory
 
 
-def _at(value: Any, ins: tree.Instruction) -> int:
+def _at(value: Passed, ins: tree.Instruction) -> int:
     """Where to point for an operand of a call."""
     return value.at if isinstance(value, tree.Name | tree.Integer | tree.Float) else ins.at
 
 
-def bits_of(entity: Any) -> int | None:
+def bits_of(entity: object) -> int | None:
     """The size of a variable or register; None of a literal, which fits."""
     if isinstance(entity, Symbol):
         return 8 * entity.size

@@ -8,7 +8,7 @@ are kept until it is back. `RESULTS`, the pseudo instruction behind a call, is w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fragir.emulator.instructions.call_frames import (
     Fetch,
     Handover,
     Handovers,
+    Passed,
     Put,
     bits_of,
     check_stack,
@@ -227,7 +228,7 @@ class Calls(Handovers):
         self,
         ins: tree.Instruction,
         operands: Sequence[tree.Operand],
-        side: Callable[[Routine], Sequence[object]],
+        side: Callable[[Routine], Sequence[Passed]],
         passing: bool,
     ) -> list[Handover]:
         """The values of an indirect call, for every function that it may call."""
@@ -382,7 +383,7 @@ class Calls(Handovers):
 
 def _split(number: Array, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Array, Handover]]:
     """(lanes, what moves) for every function that lanes call."""
-    result: list[tuple[Any, Handover]] = []
+    result: list[tuple[Array, Handover]] = []
     for value in distinct(number if mask is None else number[mask]):
         if 0 <= value < len(moves):
             lanes = number == value

@@ -30,7 +30,7 @@ _LANE = np.arange(LANES)
 _NONE = np.uint32(0)
 
 
-def needs(d: Decoder, ins: Instruction) -> Callable[[Select, Mask], Any] | None:
+def needs(d: Decoder, ins: Instruction) -> Callable[[Select, Mask], Array] | None:
     """The lanes that must be there, as bits per warp; None where all are needed."""
     if d.program.opcode(ins).together == "warp":
         return None
@@ -242,7 +242,7 @@ def active_mask(d: Decoder, ins: Instruction) -> Step:
     out = d.target(ins, 0, "u32")
 
     def run(sel: Select, mask: Mask) -> None:
-        bits: Any = np.uint32(0xFFFFFFFF)
+        bits = np.array(0xFFFFFFFF, np.uint32)
         if mask is not None:
             bits = (mask * LANE_BITS).sum(axis=1, dtype=np.uint32)[:, None]
         if out is not None:

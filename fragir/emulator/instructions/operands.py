@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -99,7 +99,12 @@ WINDOWS = ("const", "param")
 FEW = 32
 
 
-def _is_made(row: Any) -> bool:
+def as_row(made: Negated | Clock | Moved | Framed | Widened) -> Row:
+    """What is made whenever it is read stands where rows do."""
+    return cast("Row", made)
+
+
+def _is_made(row: object) -> bool:
     """Whether a row is made whenever it is read."""
     return not isinstance(row, np.ndarray)
 
@@ -173,8 +178,7 @@ class Decoder:
                 return self.constant(kind, self._float_bits(ins, operand, kind))
             case tree.Unary(operator="!") if kind == "pred":
                 inner = self.row(ins, operand.operand, kind)
-                negated: Any = Negated(inner)
-                return negated
+                return as_row(Negated(inner))
             case tree.Unary(operator="-", operand=tree.Float() as literal):
                 bits = self._float_bits(ins, literal, kind)
                 return self.constant(kind, bits ^ (1 << (width_of(kind) - 1)))
@@ -218,8 +222,7 @@ class Decoder:
         if isinstance(row, Clock):
             if row.dtype.itemsize < dtype.itemsize:
                 raise self.error(ins, f"{name} has fewer bits than .{kind}")
-            narrow: Any = Clock(row.reads, dtype, row.shift)
-            return narrow
+            return as_row(Clock(row.reads, dtype, row.shift))
         if row.dtype.itemsize == dtype.itemsize:
             return row.view(dtype)
         if row.dtype.itemsize > dtype.itemsize:
@@ -254,8 +257,7 @@ class Decoder:
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
                 if self.registers(operand) or _is_made(base):
                     self._check_integer_sum(ins, operand, kind)
-                    moved: Any = Moved(base, (offset if operator == "+" else -offset) & mask)
-                    return moved
+                    return as_row(Moved(base, (offset if operator == "+" else -offset) & mask))
                 shift = np.uint64((offset if operator == "+" else -offset) & mask)
                 step = shift.astype(base.dtype)  # a signed type wraps
                 total = np.asarray(base + step)
@@ -334,8 +336,7 @@ class Decoder:
             self.machine.on_wave.append(fill)
             return row.view(dtype_of(kind))
         if symbol.framed:
-            framed: Any = Framed(self.machine.frame, symbol.offset, dtype_of(kind))
-            return framed
+            return as_row(Framed(self.machine.frame, symbol.offset, dtype_of(kind)))
         if symbol.space == "global":
             if width_of(kind) < 64:
                 raise self.program.error(
@@ -456,6 +457,5 @@ class Decoder:
         if "param::func" in ins.opcode or self.program.opcode(ins).access == "store":
             raise self.error(ins, f"{ins.mnemonic} takes the name of a parameter, no register")
         if row.dtype.itemsize < 8:
-            wide: Any = Widened(row)
-            row = wide
+            row = as_row(Widened(row))
         return MemoryOperand("global", row, offset + GLOBAL_BASE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.lanes import Mask, Select, is_slice
+from fragir.emulator.machine.lanes import Mask, Row, Select, is_slice
 from fragir.emulator.numbers.types import Array
 from fragir.emulator.program.entities import Register
 from fragir.emulator.tensor_cores import (
@@ -55,7 +55,7 @@ class RegisterRows:
         width: int,
     ):
         self.file: Array = d.machine.files[width]
-        self.rows: list[list[Any]] | None = None
+        self.rows: list[list[Row]] | None = None
         numbers: list[list[int]] = []
         kind = f"u{width}"
         for vector in vectors:
@@ -110,7 +110,10 @@ class RegisterRows:
 
 
 def outputs(
-    d: Decoder, group: Any, vectors: Sequence[Sequence[tree.Operand]], width: int
+    d: Decoder,
+    group: Sequence[tree.Instruction],
+    vectors: Sequence[Sequence[tree.Operand]],
+    width: int,
 ) -> tuple[RegisterRows | None, Callable[[Select, Array], None]]:
     """The registers of results, None where some are `_`; and what writes to all but those."""
     if not any(isinstance(e, tree.Sink) for v in vectors for e in v):

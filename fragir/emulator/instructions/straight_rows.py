@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, Negated
-from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.machine.lanes import LANES, Row
 from fragir.emulator.machine.straight import StraightCode
 from fragir.emulator.native.straight import (
     DIRECT,
@@ -38,7 +38,7 @@ class StraightDecoder(Decoder):
             width: (address_of(file), max(width // 8, 1))
             for width, file in self.machine.files.items()
         }
-        self._read: dict[int, tuple[Any, RowOperand]] = {}  # of constants, by their rows
+        self._read: dict[int, tuple[Array, RowOperand]] = {}  # of constants, by their rows
         self._known: dict[tuple[int, str, str], RowOperand | None] = {}
 
     def _register(self, operand: tree.Operand, kind: str) -> RowOperand | None:
@@ -60,7 +60,7 @@ class StraightDecoder(Decoder):
         fields = (base + found.index * self.machine.warps * warp, warp, size, size, DIRECT)
         return RowOperand(fields, None, width)
 
-    def read(self, row: Any, inverted: bool = False) -> RowOperand:
+    def read(self, row: object, inverted: bool = False) -> RowOperand:
         """A row that is read; `inverted`: a predicate of which the other value counts."""
         if isinstance(row, Negated):
             row, inverted = row.row, not inverted
@@ -75,7 +75,7 @@ class StraightDecoder(Decoder):
             self._read[id(array)] = array, operand
         return operand
 
-    def destination(self, row: Any) -> RowOperand | None:
+    def destination(self, row: Row | None) -> RowOperand | None:
         """A row that is written; None: nothing is."""
         return None if row is None else row_operand(row, self.machine.warps)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -200,7 +201,9 @@ def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
 # -- wmma ------------------------------------------------------------------------------------------
 
 
-def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, MemoryOperand, Any]:
+def wmma_places(
+    d: Decoder, ins: tree.Instruction
+) -> tuple[WmmaAccess, MemoryOperand, Callable[[Select], Array]]:
     """(operation, place, addresses of every access `[accesses, warps, 32]` by warps)."""
     op = operation(d, ins)
     assert isinstance(op, WmmaAccess)

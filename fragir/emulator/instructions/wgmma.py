@@ -8,6 +8,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
 
 
-def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
+def registers_of(d: Decoder, operands: Iterable[tree.Operand]) -> npt.NDArray[np.intp]:
     """The rows of the 32-bit file that operands name."""
     named = (r for operand in operands for r in d.registers(operand))
     return np.array(sorted({r.index for r in named if r.width == 32}), np.intp)
@@ -35,7 +36,9 @@ def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
 # -- decoding --------------------------------------------------------------------------------------
 
 
-def _rows(d: Decoder, ins: tree.Instruction, elements: Any, count: int) -> npt.NDArray[np.intp]:
+def _rows(
+    d: Decoder, ins: tree.Instruction, elements: Sequence[tree.Operand], count: int
+) -> npt.NDArray[np.intp]:
     if len(elements) != count:
         raise d.error(ins, f"{ins.mnemonic} has {count} registers here, not {len(elements)}")
     rows = [d.register(ins, e) for e in elements]

@@ -5,20 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.machine.memory import Buffer, DeviceMemory
+from fragir.emulator.numbers.types import U8, Array
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
-
-if TYPE_CHECKING:
-    Array = npt.NDArray[Any]
-
 
 # -- parameters ------------------------------------------------------------------------------------
 # Arguments that hold pointers: structs by value, and what lies behind a pointer.
@@ -71,8 +67,6 @@ def is_tensor_map(value: object) -> bool:
 
 def arrays_of(value: object, what: str) -> Iterator[tuple[str, Array]]:
     """The numpy arrays that an argument points to, each with its name in messages."""
-    import numpy as np
-
     if isinstance(value, np.ndarray):
         if value.ndim:
             yield what, cast("Array", value)
@@ -166,8 +160,6 @@ def needs_packer(value: object) -> bool:
 # -- storage ---------------------------------------------------------------------------------------
 # Which arrays of a launch lie in the same host memory: these share one buffer on the device.
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(slots=True)
 class Storage:
@@ -187,7 +179,7 @@ def address_of(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+def bytes_of(array: Array) -> U8:
     """The bytes of a C-contiguous array, in place."""
     return array.reshape(-1).view(np.uint8)
 
@@ -196,7 +188,7 @@ _PIECE = 1 << 24  # bytes looked at together
 _LARGE = 1 << 28  # bytes from which on it pays to look: untouched pages take no memory
 
 
-def copy_into_zeros(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+def copy_into_zeros(source: U8, target: U8) -> None:
     """Copy bytes over zeros. Of much memory only what is not zero: the rest stays untouched."""
     if source.size < _LARGE:
         target[...] = source
@@ -206,7 +198,7 @@ def copy_into_zeros(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]
             target[piece] = source[piece]
 
 
-def copy_back(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
+def copy_back(source: U8, target: U8) -> None:
     """Copy bytes. Of much memory only where one of both is not zero."""
     if source.size < _LARGE:
         target[...] = source
@@ -216,16 +208,16 @@ def copy_back(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> N
             target[piece] = source[piece]
 
 
-def are_equal(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+def are_equal(one: U8, other: U8) -> bool:
     """Whether bytes are the same, in little memory."""
     return all(np.array_equal(one[piece], other[piece]) for piece in _pieces(one))
 
 
-def _has_any(array: npt.NDArray[np.uint8]) -> bool:
+def _has_any(array: U8) -> bool:
     return bool(array.view(np.bool_).any())  # of bytes as truth values it ends at the first
 
 
-def _pieces(array: npt.NDArray[np.uint8]) -> Iterator[slice]:
+def _pieces(array: U8) -> Iterator[slice]:
     for first in range(0, array.size, _PIECE):
         yield slice(first, first + _PIECE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
@@ -170,7 +171,7 @@ class KnownPatterns:
 
     def __init__(self) -> None:
         self._left = ROOM
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[tuple[Hashable, ...], int] = {}
         self._next = 0
 
     def take(self, lanes: int) -> bool:
@@ -178,7 +179,7 @@ class KnownPatterns:
         self._left -= lanes
         return self._left >= 0
 
-    def number(self, *parts: Any) -> int:
+    def number(self, *parts: Hashable) -> int:
         """One number for all that is equal: a pattern, in parts."""
         key = tuple(blake2b(p).digest() if isinstance(p, bytes) else p for p in parts)
         found = self._numbers.get(key)

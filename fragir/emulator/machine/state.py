@@ -249,7 +249,7 @@ class State:
         if part and axis < 0:
             return None
         if part:
-            per_warp: dict[str, Callable[[], Any]] = {
+            per_warp: dict[str, Callable[[], Array]] = {
                 "ctaid": lambda: self.block_coordinates()[:, axis],
                 "nctaid": lambda: np.array([self.grid[axis]]),
                 "ntid": lambda: np.array([self.block[axis]]),
@@ -268,7 +268,7 @@ class State:
         lane = np.arange(LANES, dtype=np.uint64)[None, :]
         one = np.uint64(1)
         warp = np.arange(self.warps) % self.warps_per_block
-        scalars: dict[str, Callable[[], Any]] = {
+        scalars: dict[str, Callable[[], npt.ArrayLike]] = {
             "laneid": lambda: lane,
             "warpid": lambda: warp[:, None],
             "nwarpid": lambda: self.warps_per_block,
@@ -319,7 +319,7 @@ _CLOCKS: dict[str, tuple[type[np.uint32 | np.uint64], int]] = {
 }
 
 
-def _unflatten(index: Any, size: Any) -> npt.NDArray[np.int64]:
+def _unflatten(index: Array, size: Array) -> npt.NDArray[np.int64]:
     """x fastest: [..., 3]."""
     x = index % size[0]
     y = index // size[0] % size[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +104,7 @@ class StraightRun:
     accesses: bool  # whether some of them do
     involved: list[int]  # what checks look at in each of them where it is in doubt
     codes: Array
-    keeps: Any
+    keeps: object
     stopped: int | None = None
 
     def __call__(self, sel: Select, mask: Mask) -> None:

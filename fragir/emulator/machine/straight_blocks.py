@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ class EncodedRun:
     files: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None
     bases: Bases
     accesses: bool
-    keeps: Any
+    keeps: object
 
     def moved(self, bases: Bases) -> EncodedRun:
         """The same for another launch."""
@@ -81,7 +81,7 @@ def encode_run(
 ) -> EncodedRun:
     """Operations beside each other; `of`: of which instruction each of them is."""
     operands: list[RowOperand] = []
-    rows: list[Any] = []
+    rows: list[tuple[object, ...]] = []
     for code, instruction in zip(encoded, of, strict=True):
         rows.append(
             (
@@ -426,13 +426,13 @@ class StraightBlocks:
         places = sorted(memory.places, key=lambda b: b.start)
         starts = np.array([b.start for b in places] or [0], np.int64)
         ends = np.array([b.start + b.size for b in places] or [0], np.int64)
-        arrays: list[Any] = [memory.globals.bytes, memory.shared.bytes, memory.local.bytes]
+        arrays: list[Array] = [memory.globals.bytes, memory.shared.bytes, memory.local.bytes]
         arrays += [starts, ends, memory.shared_home, memory.local_home, self.totals]
         numbers = [0, 0, 0, memory.globals.bytes.size]
         numbers += [len(places), memory.shared_size, memory.local_size, memory.cluster]
         windows = [GLOBAL_BASE, SHARED_WINDOW, LOCAL_WINDOW]
         row = (*map(native.address_of, arrays), *numbers, *windows)
-        return np.array([row], native.MEMORY), arrays
+        return np.array([row], native.MEMORY), [*arrays]
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -267,7 +267,7 @@ class MapFields:
     def _first(self, coordinate: int) -> int:
         return coordinate // self.unit.count
 
-    def _at(self, index: Sequence[Any]) -> tuple[I64, npt.NDArray[np.bool_]]:
+    def _at(self, index: Sequence[Array]) -> tuple[I64, npt.NDArray[np.bool_]]:
         """Addresses and bounds of units at indices, innermost dimension first."""
         sizes = (self.sizes[0] // self.unit.count, *self.sizes[1:])
         inside = np.ones(index[0].shape, np.bool_)

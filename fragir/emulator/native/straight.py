@@ -85,7 +85,7 @@ class RowOperand(NamedTuple):
     """
 
     fields: tuple[int, int, int, int, int]
-    keeps: Any
+    keeps: object
     file: int = -1
 
 

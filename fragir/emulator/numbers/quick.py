@@ -9,7 +9,7 @@ numpy takes twice as fast as its scalars.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -189,7 +189,7 @@ def native_brain(function: np.ufunc) -> Callable[..., Array]:
 # -- the larger or smaller of two ------------------------------------------------------------------
 
 
-def _extreme(largest: bool, nan: bool) -> Any:
+def _extreme(largest: bool, nan: bool) -> Callable[[F32, F32], F32]:
     """The larger or smaller of f32, zeros by their signs; NaN is what numpy makes of it."""
     if nan:
         choose = np.maximum if largest else np.minimum

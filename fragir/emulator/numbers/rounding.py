@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -210,7 +209,7 @@ def _one_f64(operation: str, mode: str, values: Sequence[float]) -> float:
     with np.errstate(all="ignore"):
         a = np.float64(values[0])
         b = np.float64(values[1]) if len(values) > 1 else a
-        plain: dict[str, Any] = {
+        plain: dict[str, np.float64] = {
             "add": a + b,
             "mul": a * b,
             "div": a / b,
@@ -288,7 +287,7 @@ def _rounded_root(value: Fraction, mode: str) -> float:
 # Values to the bits of a format under the modifiers of cvt (PTX ISA 9.2, section 9.7.9.22).
 
 
-def narrowed_bits(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
+def narrowed_bits(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Array:
     """Values to a format's bits under .sat, .satfinite, .relu."""
     if form.name != "f64":
         value = quantize(value, form, mode)

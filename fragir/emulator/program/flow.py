@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
+if TYPE_CHECKING:
+    from fragir.emulator.program.entities import Scope
 
-def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
+
+def targets(program: Program, ins: tree.Instruction, scope: Scope) -> list[int]:
     """Where a branch can go: to a label, or with an index to one of a list."""
 
     def position(name: tree.Name) -> int:

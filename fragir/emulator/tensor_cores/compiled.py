@@ -245,7 +245,7 @@ class CompiledWgmma:
         `[G, x]` of `Wgmma.addresses`; `scale_d`: `[G]`; `e`: `[1, G, 4, 32]`.
         """
         job, groups = self.job, len(warps)
-        alive: list[Any] = [
+        alive: list[Array] = [
             np.ascontiguousarray(home, np.int64),
             np.ascontiguousarray(warps, np.int64),
             np.ascontiguousarray(b, np.uint32),

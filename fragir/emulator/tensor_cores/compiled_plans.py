@@ -8,8 +8,9 @@ matrices lie as the core wants them: A as `[product][m][k]`, B as `[product][n /
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ from fragir.emulator.tensor_cores.wmma import Converted
 COLUMNS = 8
 NOTHING = -1000
 
-_ARITHMETIC: dict[type[Any], int] = {
+_ARITHMETIC: dict[type[Compute], int] = {
     FusedMma: 0,
     EmulatedFp8: 1,
     SoftwareM8N8K4: 2,
@@ -129,7 +130,9 @@ class CompiledPlan:
         self.kept.append(array)
         return array.ctypes.data
 
-    def fragment(self, to: NativeFragment, source: Fragment, order: Any) -> None:
+    def fragment(
+        self, to: NativeFragment, source: Fragment, order: Callable[[Array], Array]
+    ) -> None:
         """`order`: from elements `[*extents]` to the core's order."""
         to.word = self.pointer(order(source.word.reshape(source.extents)), np.int32)
         to.shift = self.pointer(order(source.shift.reshape(source.extents)), np.int32)
@@ -244,10 +247,10 @@ def _plan(
         native.order = made.pointer(np.argsort(order), np.int32)
     of_b = order if metadata is None else np.arange(k, dtype=np.int32)
 
-    def left(places: Any) -> Any:
+    def left(places: Array) -> Array:
         return np.moveaxis(places[order], 0, -1)
 
-    def right(places: Any) -> Any:
+    def right(places: Array) -> Array:
         blocks = places[of_b].reshape(k, -1, n // COLUMNS, COLUMNS)
         return blocks.transpose(1, 2, 0, 3)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,7 @@ class Forms:
 
 # -- registers -------------------------------------------------------------------------------------
 
-RegisterWords: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # u32, or u64 for 64-bit registers
+RegisterWords: TypeAlias = npt.NDArray[np.unsignedinteger]  # u32, or u64 for 64-bit registers
 
 
 @dataclass(frozen=True, slots=True)

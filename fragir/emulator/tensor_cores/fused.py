@@ -46,8 +46,8 @@ class Values:
     float64 values with Inf and NaN, or None where all elements are finite.
     """
 
-    value: npt.NDArray[np.floating[Any]]
-    exponent: npt.NDArray[np.signedinteger[Any]]
+    value: npt.NDArray[np.floating]
+    exponent: npt.NDArray[np.signedinteger]
     special: F64 | None
 
     @property

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -261,7 +261,7 @@ def formula(part: str, shape: str, type_: str, operand: str) -> Formula:
 # -- fragments -------------------------------------------------------------------------------------
 # From registers `[n, W, lanes]` to matrix elements `[..., W]` and back.
 
-Codes = npt.NDArray[np.unsignedinteger[Any]]
+Codes = npt.NDArray[np.unsignedinteger]
 
 
 class Fragment:

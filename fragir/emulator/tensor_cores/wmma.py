@@ -217,7 +217,9 @@ class Converted:
 class Wmma(Mma):
     """`wmma.mma d, a, b, c`: an `Mma` whose A and B may have their registers several times."""
 
-    def execute(self, a: RegisterWords, b: RegisterWords, c: RegisterWords, **extra: Any) -> Any:
+    def execute(
+        self, a: RegisterWords, b: RegisterWords, c: RegisterWords, **extra: Any
+    ) -> RegisterWords:
         plan = self.plan
         return Mma.execute(self, a[: plan.a.count], b[: plan.b.count], c, **extra)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,20 +33,20 @@ from fragir.emulator.values.language import (
 )
 from fragir.ptx.opcodes.syntax import Line, Words
 
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., Array]
 
 
-def of1(function: Callable[[Any], Any]) -> Function:
+def of1(function: Callable[[Array], Array]) -> Function:
     """A function of one operand (says the type of a lambda)."""
     return function
 
 
-def of2(function: Callable[[Any, Any], Any]) -> Function:
+def of2(function: Callable[[Array, Array], Array]) -> Function:
     """A function of two operands."""
     return function
 
 
-def of3(function: Callable[[Any, Any, Any], Any]) -> Function:
+def of3(function: Callable[[Array, Array, Array], Array]) -> Function:
     """A function of three operands."""
     return function
 
@@ -109,11 +109,11 @@ class Writer:
     def __init__(self, value: Computation | None, immediates: dict[str, int]) -> None:
         self.words: Words = () if value is None else value.words
         self.immediates = immediates
-        self.names: dict[str, Any] = {"np": np, "where": where}
+        self.names: dict[str, object] = {"np": np, "where": where}
         self.near = False  # whether values are computed as f64 rounds
         self.values = False  # whether operands are values already
 
-    def name(self, value: Any, stem: str = "f") -> str:
+    def name(self, value: object, stem: str = "f") -> str:
         """A name for a constant or a function."""
         name = f"{stem}_{len(self.names)}"
         self.names[name] = value

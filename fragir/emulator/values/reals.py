@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,12 +61,12 @@ def canonical_f16(value: npt.NDArray[np.float16]) -> npt.NDArray[np.uint16]:
 # -- bits to bits ----------------------------------------------------------------------------------
 
 
-def _scalar(width: int, bits: int) -> np.unsignedinteger[Any]:
+def _scalar(width: int, bits: int) -> np.unsignedinteger:
     kind = UINT[width // 8].type
     return kind(bits)
 
 
-def sign_of(form: str) -> np.unsignedinteger[Any]:
+def sign_of(form: str) -> np.unsignedinteger:
     """The sign's bit."""
     width = width_of(form)
     return _scalar(width, 1 << width - 1)
@@ -96,7 +96,7 @@ def within_one(bits: Array, form: str) -> Array:
     return where(nan, zero, np.minimum(result, one(form)))
 
 
-def one(form: str) -> Any:
+def one(form: str) -> np.unsignedinteger:
     """The bits of 1."""
     return _scalar(width_of(form), int(encode(np.array([1.0]), FORMATS[form])[0]))
 
@@ -226,7 +226,7 @@ def cancelling_sum(x: F64, y: F64, exact: F64) -> F64:
     return where(gone, -0.0, exact)
 
 
-_DOUBLE: dict[str, Callable[..., Any]] = {
+_DOUBLE: dict[str, Callable[..., F64]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,

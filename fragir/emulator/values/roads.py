@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.numbers import quick
 from fragir.emulator.numbers.types import Array, some, width_of
@@ -27,14 +29,14 @@ class Quick(NamedTuple):
     """A short road: a function of arrays of `given` to one of `into` (None: as they are)."""
 
     function: Function
-    given: Any = None
-    into: Any = None
+    given: npt.DTypeLike | None = None
+    into: npt.DTypeLike | None = None
 
 
 #: The type in which the functions of `numbers/quick.py` take and give the values of a format.
-TYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}
+TYPES: dict[str, type[np.generic]] = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}
 _SUMS: dict[str, np.ufunc] = {"+": np.add, "-": np.subtract, "*": np.multiply}
-_NATIVE: dict[str, Function] = {
+_NATIVE: dict[str, Callable[[np.ufunc], Function]] = {
     "f32": quick.native,
     "f16": quick.native_half,
     "bf16": quick.native_brain,
@@ -44,7 +46,7 @@ _FUSED: dict[str, Function] = {
     "f16": quick.fma_half,
     "bf16": quick.fma_brain,
 }
-_EXTREME: dict[str, Function] = {
+_EXTREME: dict[str, Callable[[bool, bool], Function]] = {
     "f32": quick.extreme_single,
     "f16": quick.extreme_half,
     "bf16": quick.extreme_brain,
@@ -111,7 +113,7 @@ def _without_flush(node: Node) -> tuple[bool, Node]:
 def _flushing(function: Function) -> Function:
     """Subnormal f32 operands and results become zeros."""
 
-    def operate(*operands: Any) -> Any:
+    def operate(*operands: Array) -> Array:
         return quick.flush_subnormal(function(*[quick.flush_subnormal(x) for x in operands]))
 
     return operate
@@ -142,7 +144,7 @@ def _near(exact: Node, form: str, value: Computation) -> Function | None:
     core = writer.function(list(value.operands), writer.real(_bare(exact)))
     narrow = quick.single if form == "f32" else quick.half
 
-    def operate(*operands: Any) -> Any:
+    def operate(*operands: Array) -> Array:
         return narrow(core(*[x.astype(np.float64) for x in operands]))
 
     return operate
@@ -166,7 +168,7 @@ def _extremes(node: Node) -> Function | None:
     return of3(lambda a, b, c: pair(pair(a, b), c))
 
 
-def _to(kind: Any) -> Function:
+def _to(kind: npt.DTypeLike) -> Function:
     return of1(lambda a: a.astype(kind))
 
 
@@ -200,7 +202,7 @@ def _to_integer(value: Computation, node: Node) -> Quick | None:
     low, high = range_of(node.type)
     least, most = np.array(low, np.float64), np.array(high, np.float64)
 
-    def convert(a: Array) -> Any:
+    def convert(a: Array) -> Array:
         found = (quick.brain_values(a) if is_brain else a).astype(np.float64)
         whole(found, out=found)
         np.maximum(found, least, out=found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, operand_rows, require_atomic
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, store
 from fragir.emulator.machine.memory import GLOBAL_BASE, Arena, DeviceMemory
 from fragir.emulator.numbers.types import (
     I64,
@@ -127,7 +127,7 @@ def _wrapping(up: bool) -> Rule:
 class Shadowed:
     """One atomic on shared memory: what it does to the undefined bits, before it happens."""
 
-    def __init__(self, d: Decoder, ins: tree.Instruction, plane: Plane, outs: list[Any]) -> None:
+    def __init__(self, d: Decoder, ins: tree.Instruction, plane: Plane, outs: list[Row]) -> None:
         word, kind, _, self.function = require_atomic(d, ins)
         self.rule = rule(word, kind)
         self.parts, self.width = (2, 8) if kind == "b128" else (1, width_of(kind) // 8)
@@ -154,7 +154,7 @@ class Shadowed:
                 self._on_shared(at, which, address.shape, sel, mask)
 
     def _on_shared(
-        self, at: Array, which: Array | None, shape: Any, sel: Select, mask: Mask
+        self, at: Array, which: Array | None, shape: tuple[int, ...], sel: Select, mask: Mask
     ) -> None:
         parts, shift = self.parts, (self.width * self.parts).bit_length() - 1
 
@@ -369,7 +369,7 @@ class AccessedBits:
         return lanes if lanes.any() else None
 
 
-def cells_of(arena: Arena, size: int) -> tuple[Any, int]:
+def cells_of(arena: Arena, size: int) -> tuple[Array, int]:
     """An arena as cells of accesses of `size` bytes, and how far positions are shifted."""
     return arena.view(min(size, 8), max(size >> 3, 1)), size.bit_length() - 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fragir.emulator.checks.definedness.registers import (
 )
 from fragir.emulator.checks.planes import PlaneDecoder, later
 from fragir.emulator.instructions.alu import sequence
-from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, store
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, store
 from fragir.emulator.numbers.types import Array, Bools
 from fragir.emulator.values.facts import facts
 from fragir.ptx import tree
@@ -133,11 +133,11 @@ class Computing:
     def _pair(self, ins: tree.Instruction, each: Roles) -> Step:
         target = self.plane.row(each.written[0])
         half = target.dtype.itemsize * 4
-        sides: list[Callable[[Any], Any]] = []
+        sides: list[Callable[[Select], Array | np.bool_]] = []
         for operand in each.operands[1:3]:
             rows = self.undefined.rows(operand)
 
-            def bad(sel: Select, rows: Any = rows) -> Any:
+            def bad(sel: Select, rows: list[Row] = rows) -> Array | np.bool_:
                 return spread_to_parts([r[sel] for r in rows], 1, np.bool_) if rows else np.False_
 
             sides.append(bad)

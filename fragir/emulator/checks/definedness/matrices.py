@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.definedness.causes import DEFINED, Cause, numbers, ranks
 from fragir.emulator.checks.definedness.registers import Undefined
-from fragir.emulator.checks.planes import PlaneDecoder, later
+from fragir.emulator.checks.planes import Plane, PlaneDecoder, later
 from fragir.emulator.instructions.products import Products, products
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
@@ -122,7 +122,7 @@ def product(
     `a`: `[k, (product,) m, W]`, `b`: `[k, (product,) n, W]`, `c`: like D; `rows`, `columns`: what
     else they depend on; `kept`: the row of B that every element of a sparse A `[K/2, m, W]` meets.
     """
-    parts: list[Any] = [] if c is None else [c]
+    parts: list[Array] = [] if c is None else [c]
     for along_rows in (None if a is None else a.min(axis=0), rows):
         if along_rows is not None:
             parts.append(along_rows[..., None, :])
@@ -192,14 +192,16 @@ class Matrices:
             sel = whole_warps(sel, mask)
             warps = np.arange(self.machine.warps)[sel]
 
-            def ranked_by(of: Callable[..., U8 | None], letter: str, read: Any) -> U8 | None:
+            def ranked_by(
+                of: Callable[..., U8 | None], letter: str, read: Callable[[Products], Array]
+            ) -> U8 | None:
                 """Of an operand: `read` its registers of either plane, `[count, W, 32]`."""
                 undefined = read(bits)
                 known = read(causes) if self.causes.known else None
                 root = partial(self._root, letter, group, named[letter], warps, undefined, known)
                 return of(undefined, known, root)
 
-            def matrix(letter: str, fragment: Any) -> U8 | None:
+            def matrix(letter: str, fragment: Fragment) -> U8 | None:
                 def read(of: Products) -> Array:
                     return of.sources[letter].read(sel)[: fragment.count]
 
@@ -278,12 +280,12 @@ class Matrices:
         self.undefined.settle(roles.written)()
 
     def _register_ranks(
-        self, item: Issue, letter: str, rows: Any, of: Callable[..., U8 | None]
+        self, item: Issue, letter: str, rows: npt.NDArray[np.intp], of: Callable[..., U8 | None]
     ) -> U8 | None:
         """Of an operand in registers."""
         form, groups, every = item.form, len(item.warps), expand(item.warps)
 
-        def words(plane: Any) -> Array:
+        def words(plane: Plane) -> Array:
             found = plane.machine.files[32][rows[:, None], every]
             return found.reshape(len(rows), groups, WARPGROUP * LANES)
 
@@ -317,7 +319,7 @@ class Matrices:
         at = op.addresses(words, left=letter == "a", transposed=turned)
         chunks = (at.astype(np.int64) + home[:, None, None]) >> 4
 
-        def elements(plane: Any, size: int) -> Array:
+        def elements(plane: Plane, size: int) -> Array:
             data = plane.memory.shared.bytes.reshape(-1, 16)[chunks]
             return descriptor.elements(data, size, transposed=turned).transpose(1, 2, 0)
 

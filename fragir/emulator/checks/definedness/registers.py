@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -126,16 +127,15 @@ def logic(table: int, values: Sequence[Array], undefined: Sequence[Array]) -> Ar
     ones = [v | u for v, u in zip(values, undefined, strict=True)]
     zeros = [~v | u for v, u in zip(values, undefined, strict=True)]
     count = len(values)
-    possible: list[Any] = [None, None]
+    possible: list[Array | None] = [None, None]
     for row in range(1 << count):
         # Operand i is bit count-1-i of the row; tables are written for three operands.
         minterm = row << (3 - count)
         bit = table >> minterm & 1
-        term: Any = None
-        for index in range(count):
-            part = ones[index] if row >> (count - 1 - index) & 1 else zeros[index]
-            term = part if term is None else term & part
-        possible[bit] = term if possible[bit] is None else possible[bit] | term
+        sides = (ones if row >> (count - 1 - i) & 1 else zeros for i in range(count))
+        term: Array = reduce(np.bitwise_and, (side[i] for i, side in enumerate(sides)))
+        before = possible[bit]
+        possible[bit] = term if before is None else before | term
     if possible[0] is None or possible[1] is None:
         return np.zeros_like(undefined[0])
     return possible[0] & possible[1]
@@ -146,7 +146,7 @@ def lanes_of(ins: Instruction, widths: Sequence[int]) -> int:
     return 2 if ins.opcode[-1] in _PAIRS and all(w == 32 for w in widths) else 1
 
 
-def spread_to_parts(rows: Sequence[Any], parts: int, dtype: npt.DTypeLike) -> Any:
+def spread_to_parts(rows: Sequence[Array], parts: int, dtype: npt.DTypeLike) -> Array:
     """All ones in every part of the result for which any operand has an undefined bit there."""
     if parts == 2:
         total = rows[0]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from fragir.emulator.instructions.register_rows import RegisterRows, operation, 
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.transfers import WARPGROUP, Issue
-from fragir.emulator.numbers.types import I64, Array
+from fragir.emulator.numbers.types import I64, U8, U32, Array
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores import Mma
@@ -131,11 +131,11 @@ class WgmmaOperands(_Operands):
         form, ins, memory = item.form, item.form.instruction, self.machine.memory
         home = self.machine.block_of[item.warps].astype(np.int64) * memory.shared_stride
         transposed = bool(form.options.get(f"transpose_{name.lower()}", False))
-        codes: list[Any] = []
+        codes: list[Array] = []
         for plane in self.origins.planes:
             chunks = plane.memory.shared.bytes.reshape(-1, 16)
 
-            def read(addresses: Any, chunks: Any = chunks) -> Array:
+            def read(addresses: U32, chunks: U8 = chunks) -> Array:
                 at = addresses.astype(np.int64) + home[:, None]
                 return chunks[np.minimum(at >> 4, len(chunks) - 1)]
 

@@ -6,9 +6,9 @@ smallest number in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +158,7 @@ class Patterns:
     """The verdicts on all patterns that have come."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], Verdict | None] = {}
+        self._known: dict[tuple[Hashable, ...], Verdict | None] = {}
 
     def of_registers(
         self, name: str, fragment: Fragment, words: Sequence[Array]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -265,7 +265,7 @@ class ByteOrigins:
 
 def numbers_of(words: Sequence[Array], byte: int) -> I64:
     """The numbers of byte `byte` of registers, from their words in every plane."""
-    total: Any = 0
+    total: I64 = np.zeros((), np.int64)
     for k, word in enumerate(words):
         part = (word >> word.dtype.type(8 * byte)) & word.dtype.type(0xFF)
         total = total + (part.astype(np.int64) << 8 * k)

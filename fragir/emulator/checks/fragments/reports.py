@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fragir.emulator.tensor_cores.maps import Fragment
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
+    from fragir.emulator.instructions.register_rows import RegisterRows
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
@@ -29,7 +30,7 @@ class MatrixOperand:
 
     name: str
     fragment: Fragment
-    reads: list[Any]  # one `RegisterRows` a plane
+    reads: list[RegisterRows]  # one `RegisterRows` a plane
 
 
 def overlaps(use: FragmentUse) -> bool:
@@ -53,7 +54,7 @@ class Reports:
     ) -> None:
         self.machine, self.program, self._found, self.buffer = machine, program, found, buffer
         self._said: set[tuple[int, str]] = set()
-        self._uses: dict[tuple[Any, ...], FragmentUse] = {}
+        self._uses: dict[tuple[Hashable, ...], FragmentUse] = {}
 
     def judge(
         self,

@@ -225,7 +225,7 @@ class Clocks:
         """The same of the lanes from `start` to `end`."""
         self._join(slice(start, end), range(start // self.lanes, end // self.lanes))
 
-    def _join(self, rows: Any, blocks: Any) -> None:
+    def _join(self, rows: slice | I64, blocks: Sequence[int] | I64) -> None:
         everybody = len(blocks) * self.lanes == len(self.floor)
         if everybody:
             rows = slice(None)

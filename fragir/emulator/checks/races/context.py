@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fragir.emulator.numbers.types import I64, Array, every
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
+    from fragir.emulator.checks.races.ledger import Ledger, LedgerRows
     from fragir.emulator.checks.synchronisation import Sites
     from fragir.emulator.machine.arena import AccessPattern
     from fragir.emulator.machine.events import Access
@@ -213,7 +214,7 @@ class AccessGroup:
         self.ends = 0, 0
         self.places: I64 | None = None
         self.columns: I64 | None = None
-        self.rows: Any = None
+        self.rows: tuple[Ledger, int, LedgerRows] | None = None
 
     @classmethod
     def of(cls, access: Access, at: I64, lanes: I64) -> AccessGroup:

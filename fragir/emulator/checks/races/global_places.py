@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -229,7 +229,7 @@ class GlobalPlaces:
         for ledger in self.ledgers.values():
             ledger.forget_last()
 
-    def by_buffer(self, at: I64) -> list[tuple[Ledger, Any]]:
+    def by_buffer(self, at: I64) -> list[tuple[Ledger, slice | Bools]]:
         """The ledgers of the buffers in which positions lie, and which of them: a mask or all."""
         starts = self._starts
         first = bisect_right(starts, int(at.min())) - 1

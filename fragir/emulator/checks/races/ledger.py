@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.checks.races.clocks import COLUMN_MASK
 from fragir.emulator.numbers.types import I32, I64, Array, Bools
@@ -50,7 +51,9 @@ class LedgerRows:
 
     __slots__ = ("index", "shape", "span")
 
-    def __init__(self, shape: tuple[int, int], span: slice | None, index: Any = None) -> None:
+    def __init__(
+        self, shape: tuple[int, int], span: slice | None, index: I64 | None = None
+    ) -> None:
         self.shape, self.span, self.index = shape, span, index
 
     def of(self, values: Array) -> Array:
@@ -59,7 +62,7 @@ class LedgerRows:
             return values[self.index]
         return values[self.span].reshape(self.shape)
 
-    def put(self, values: Array, new: Any) -> None:
+    def put(self, values: Array, new: npt.ArrayLike) -> None:
         """Write into an array, for every access or every part."""
         if self.span is None:
             values[self.index] = new

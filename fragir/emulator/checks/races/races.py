@@ -14,9 +14,9 @@ A part is given in its constructor whom it asks and tells, and the `Context`, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -92,8 +92,9 @@ class Stores:
     def plain(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """Behind a store: which suspects are real, and did lanes write different values."""
         kind, width, count = shape_of(d, ins)
-        rows = stored_rows(d, ins, 1, kind, width, count)
-        if any(r is None for r in rows):
+        stored = stored_rows(d, ins, 1, kind, width, count)
+        rows = [r for r in stored if r is not None]
+        if len(rows) < len(stored):
             return self.strong(step)
         place = d.place(ins, 0, d.space(ins))
         machine, site = self.machine, self.sites.of(ins)
@@ -338,7 +339,7 @@ class Races(Hooks):
             return True
         return row.access == "store" or not self.shared.strong_writes
 
-    def _after(self, step: Step, action: Any) -> Step:
+    def _after(self, step: Step, action: Callable[[I64], None]) -> Step:
         ids = self.machine.lane_ids
 
         def run(sel: Select, mask: Mask) -> None:

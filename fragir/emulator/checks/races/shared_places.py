@@ -12,7 +12,7 @@ of.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class ReadLog:
         self.logged[places[here]] = False
         lanes = masks[hit][:, None] >> np.arange(LANES, dtype=np.uint32) & np.uint32(1) != 0
         entry, lane = np.nonzero(lanes)
-        base: Any = records[hit][entry] & ~np.int64(LANES - 1)
+        base: I64 = records[hit][entry] & ~np.int64(LANES - 1)
         self._parts = [(found[~hit], records[~hit], masks[~hit])]
         self.entries = len(self._parts[0][0])
         return which[hit][entry], base | lane
@@ -199,24 +199,24 @@ class SharedPlaces:
         """
         index = self.columns_of(group, places)
         read, masks = self.read.reshape(-1), self.masks.reshape(-1)
-        before: Any = None
-        masks_before: Any = None
-        late: Any = None
+        seen: tuple[I64, Bools, U32] | None = None
         if not settled:
             before = read[index]
             late = before >> TIME_SHIFT > lowest
-            masks_before = masks[index] if late.any() else None
+            if late.any():
+                seen = before, late, masks[index]
         read[index] = mine[:, None]
         bits = group.pick(self.bit_of)[:, None]
         masks[index] = bits
-        lost: Any = np.False_
+        lost: Bools | np.bool_ = np.False_
         if not group.are_apart:
             lost = read[index] != mine[:, None]
             if lost.any():  # several lanes read one place together
                 bits = np.broadcast_to(bits, index.shape)
                 np.bitwise_or.at(masks, index[lost], bits[lost])
-        if masks_before is None:
+        if seen is None:
             return
+        before, late, masks_before = seen
         other = before & COLUMN_MASK >> 5 << 5 != mine[:, None] & COLUMN_MASK >> 5 << 5
         pushed = late & ~lost & (other | (masks_before & ~masks[index] != 0))
         if pushed.any():

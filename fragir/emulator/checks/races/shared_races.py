@@ -7,7 +7,7 @@ leave a place as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from fragir.emulator.checks.races.undisputed import (
     UndisputedShared,
 )
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, Array, Bools
+from fragir.emulator.numbers.types import I64, Bools
 from fragir.emulator.program.flow import branches, targets
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class SharedRaces:
                 said.add((kind, letter))
                 self.clash(what, site, lane, int(at[index]), rec)
 
-    def _writes(self, sites: Any) -> Array:
+    def _writes(self, sites: I64 | int) -> Bools:
         """Which instructions write, by their sites."""
         return self._writing[np.minimum(sites, len(self._writing) - 1)]
 

@@ -208,7 +208,7 @@ class CompiledLedgers:
         if self._owner_of is not owner_of:
             self._owner_of, self._knowledge.owner_of = owner_of, _at(owner_of)
 
-    def _prepare(self, group: AccessGroup, size: int) -> Any:
+    def _prepare(self, group: AccessGroup, size: int) -> object:
         """Fill in what changes; gives what must stay alive during the call."""
         pointers = self._group
         self._tell_known()
@@ -480,7 +480,7 @@ class UndisputedGlobal:
 def _rows(group: AccessGroup, ledger: Ledger, size: int) -> LedgerRows | None:
     """Those of a group in a ledger without pages; None where some lie elsewhere, or places would
     have to be smaller."""
-    known: tuple[Ledger, int, LedgerRows] | None = group.rows
+    known = group.rows
     if known is not None and known[0] is ledger and known[1] == ledger.shift:
         return known[2]
     (low, high), count = group.ends, len(group.at)
