@@ -21,6 +21,20 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
 
+RESHAPES = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
+"""Operations that give another shape of the same memory, their first operand: all its elements, in
+the same order."""
+VIEWS = (*RESHAPES, memref.ReinterpretCastOp, memref.SubviewOp)
+"""Those whose result is memory of their first operand."""
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The argument or allocation that memory is a view of."""
+    while isinstance(value.owner, VIEWS):
+        value = value.owner.operands[0]
+    return value
+
+
 # -- slices ----------------------------------------------------------------------------------------
 # Parts of memory and tensors, as operations with lists of offsets, sizes and strides say them.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fragir.builder import broadcasting, shapes
 
-DERIVED: dict[str, Callable[..., Any]] = {
+DERIVED: dict[str, Callable[..., object]] = {
     "transpose": shapes.transpose,
     "reshape": shapes.reshape,
     "split": shapes.split,

@@ -153,7 +153,7 @@ def build(function: str, operands: Sequence[SSAValue], fastmath: Sequence[str] =
     return op
 
 
-def attribute(number: float, type_: Any) -> Any:
+def attribute(number: float, type_: Any) -> FloatAttr | IntegerAttr:
     """A Python number as a constant of a type; an error where the type has no such number."""
     if is_float(type_):
         try:

@@ -183,7 +183,7 @@ class LaneOperations(TileOperations):
 
     def lanes(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         /,
         *tiles: Tile,
         layouts: Placement | Sequence[Placement | None] | None = None,

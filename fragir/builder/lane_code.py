@@ -76,7 +76,7 @@ def _names(sources: Sequence[SSAValue]) -> list[str | None]:
     return [source.name_hint for source in sources]
 
 
-def _layouts(sources: Sequence[SSAValue], layouts: Any) -> list[frag.LayoutAttr]:
+def _layouts(sources: Sequence[SSAValue], layouts: object) -> list[frag.LayoutAttr]:
     # a fragment is a tuple, too
     several = None if placement_of(layouts) is not None else items(layouts)
     if several is None:
@@ -102,12 +102,12 @@ def _registers(held: HeldTile) -> Attribute:
         fail(error.message, error.hint)
 
 
-def _expected_results(held: Sequence[HeldTile], results: Any) -> list[_Expected]:
+def _expected_results(held: Sequence[HeldTile], results: object) -> list[_Expected]:
     if results is None:
         return []
     given = items(results) or []
     if len(given) == 2 and all(isinstance(n, int) for n in items(given[0]) or [None]):
-        given = [cast("object", results)]  # one alone
+        given = [results]  # one alone
     found: list[_Expected] = []
     for result in given:
         parts = items(result)

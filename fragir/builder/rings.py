@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
@@ -102,7 +101,7 @@ class RingSlot(Held):
         return f"<slot{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"
 
 
-def held_of(trace: Trace, value: Any) -> SSAValue | None:
+def held_of(trace: Trace, value: object) -> SSAValue | None:
     """The value in the IR of what is carried and of which there is no copy; None for others."""
     if not isinstance(value, Held):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from xdsl.dialects.builtin import IndexType
@@ -251,7 +252,7 @@ def _torch_array(value: Any, dtype: str) -> Array:
         return value.numpy()
     import torch  # pyright: ignore[reportMissingImports]  # the tensor's own package
 
-    module: Any = cast("Any", torch)
+    module = cast("ModuleType", torch)
     bits = module.uint8 if value.element_size() == 1 else module.int16
     array = value.view(bits).numpy()
     return array.view("uint16") if value.element_size() == 2 else array

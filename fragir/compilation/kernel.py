@@ -375,7 +375,7 @@ class Kernel(Compiled):
             grid = self.grid(sizes, self.resident(place))
         return self.launch(grid, self.block, *arguments, on=on, **options)
 
-    def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
+    def _nothing_to_do(self, on: Place, options: Mapping[str, object]) -> Report | None:
         """What a run of no blocks gives, as for matrices without rows or columns."""
         check_one_of(on, PLACES, "on")
         if on == "gpu":
@@ -480,6 +480,6 @@ def _bytes_of(value: object, argument: Argument) -> object:
     return view(getattr(sys.modules["torch"], wanted) if package == "torch" else wanted)
 
 
-def _asked_options(options: Mapping[str, Any]) -> list[str]:
+def _asked_options(options: Mapping[str, object]) -> list[str]:
     """The options of a launch that are given."""
     return [name for name, value in options.items() if value is not None and value is not False]

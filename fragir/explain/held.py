@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.errors import FragirError, check_kind
 from fragir.layout import Layout
+
+if TYPE_CHECKING:
+    from fragir.emulator.numbers.types import Array
 
 NATIVE = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 """Element types whose values numpy has as such; of other floats they are given as f32."""
@@ -62,7 +65,7 @@ class HeldValue:
     name: str
     element: str
     shape: tuple[int, ...]
-    matrix: npt.NDArray[Any]
+    matrix: Array
     bits: npt.NDArray[np.uint64]
     known: npt.NDArray[np.bool_]
     slots: npt.NDArray[np.int64]
@@ -154,7 +157,7 @@ def unpack_elements(
     return np.concatenate(parts, -1)
 
 
-def decode_elements(codes: npt.NDArray[np.uint64], element: str) -> npt.NDArray[Any]:
+def decode_elements(codes: npt.NDArray[np.uint64], element: str) -> Array:
     """The values of bit patterns: see `HeldValue.matrix`."""
     if element == "pred":
         return codes.astype(np.bool_)

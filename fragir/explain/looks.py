@@ -19,7 +19,7 @@ from fragir.explain.held import ValueAsked
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.lanes import Mask, Row, Step
+    from fragir.emulator.machine.lanes import Mask, Row, Select, Step
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
     from fragir.emulator.program.program import Program
@@ -118,7 +118,7 @@ class Looking(Hooks):
             return terminator
         takers = self._takers(d, instruction, after=False)
 
-        def run(sel: Any, mask: Mask) -> int | None:
+        def run(sel: Select, mask: Mask) -> int | None:
             for take in takers:
                 take(sel, mask)
             return terminator(sel, mask)
@@ -129,7 +129,7 @@ class Looking(Hooks):
         before = self._takers(d, instruction, after=False)
         behind = self._takers(d, instruction, after=True)
 
-        def run(sel: Any, mask: Mask) -> None:
+        def run(sel: Select, mask: Mask) -> None:
             for take in before:
                 take(sel, mask)
             step(sel, mask)
@@ -147,7 +147,7 @@ class Looking(Hooks):
         rows = {name: register_of(d, name, look.line) for name in look.registers}
         return lambda sel, mask: self._take(look, rows, sel, mask)
 
-    def _take(self, look: Look, rows: dict[str, tuple[Row, Any]], sel: Any, mask: Mask) -> None:
+    def _take(self, look: Look, rows: dict[str, tuple[Row, Any]], sel: Select, mask: Mask) -> None:
         first = self.here.get(look.block)
         if first is None:
             return

@@ -13,16 +13,19 @@ import zlib
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fragir.draw.svg import COUNT, colour, hexadecimal
 from fragir.explore.document import bundle
+
+if TYPE_CHECKING:
+    from fragir.explain.report import Document
 
 _FOLDER = Path(__file__).parent
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def page(document: Mapping[str, Any]) -> str:
+def page(document: Document) -> str:
     """The HTML of a report's document."""
     packed = json.dumps(packed_model(document), separators=(",", ":"), allow_nan=False)
     parts = {
@@ -34,7 +37,7 @@ def page(document: Mapping[str, Any]) -> str:
     return _HOLE.sub(lambda hole: parts[hole[1]], _read("page.html"))
 
 
-def frame_page(document: Mapping[str, Any], height: int = 720) -> str:
+def frame_page(document: Document, height: int = 720) -> str:
     """The page within another one."""
     style = f"width:100%;height:{height}px;border:1px solid #8888"
     return f'<iframe srcdoc="{escape(page(document))}" style="{style}"></iframe>'
@@ -66,7 +69,7 @@ class _Table:
         return [self.numbers.setdefault(line, len(self.numbers)) for line in lines]
 
 
-def packed_model(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def packed_model(document: Document) -> Document:
     """The document with its lines in a table; `model.js` unpacks it."""
     table, found = _Table(), dict(document)
     ptx, source = document["ptx"], document["source"]
@@ -83,14 +86,14 @@ def packed_model(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _stage(stage: Mapping[str, Any], table: _Table) -> Mapping[str, object]:
+def _stage(stage: Document, table: _Table) -> Mapping[str, object]:
     changes = [[one["change"], *one["before"], *one["after"]] for one in stage["differences"]]
     kept = {name: stage[name] for name in ("name", "source", "counts", "notes")}
     more = {"ms": round(stage["ms"], 3), "from": stage["came_from"], "changes": changes}
     return {**kept, **more, "lines": table(stage["lines"])}
 
 
-def _machine(one: Mapping[str, Any], table: _Table) -> Mapping[str, Any]:
+def _machine(one: Document, table: _Table) -> Document:
     lines = one["lines"]
     return {
         **one,

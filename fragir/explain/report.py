@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from fragir.draw.grid import Cell, Drawing, Grid, Point, folded_grid
 from fragir.draw.svg import svg
@@ -18,6 +18,9 @@ from fragir.explain.texts import LineChange, counts
 
 if TYPE_CHECKING:
     from fragir.errors import FragirError
+
+Document: TypeAlias = dict[str, Any]
+"""A model as JSON, or a part of it (docs/json.md)."""
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -394,7 +397,7 @@ class ProgramReport:
         names = ", ".join(stage.name for stage in self.stages)
         return f"<{self.source.name} for {self.target}: {names}>"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """The model as `fragir explain --json` prints it (docs/json.md)."""
         kept = [one.name for one in fields(self) if one.name != "exception"]
         found = {name: plain_value(getattr(self, name)) for name in kept}

@@ -42,6 +42,7 @@ from fragir.explain.tile_registers import TileInPtx, TilesInPtx, tiles_in_ptx
 from fragir.layout import Layout
 
 if TYPE_CHECKING:
+    from fragir.emulator.numbers.types import Array
     from fragir.explain.looks import Words
 
 
@@ -202,7 +203,7 @@ def _held_value(
     warps = max((len(look.reached) for look in seen), default=1)
     bits = 1 if tile.element == "pred" else element_bits(element_type(tile.element))
     count = 1 if tile.layout is None else tile.layout.size("element") // len(tile.pieces)
-    codes, there = list[Any](), list[Any]()
+    codes, there = list["Array"](), list["Array"]()
     for piece, look in zip(tile.pieces, looks, strict=True):
         held = np.zeros((warps, LANES, count), np.bool_)
         part = np.zeros((warps, LANES, count), np.uint64)
@@ -219,7 +220,7 @@ def _held_value(
     return replace(found, ptx_line=min(lines, default=0), times=times, notes=notes)
 
 
-def _matrix(tile: TileInPtx, wanted: ValueAsked, codes: Words, there: Any) -> HeldValue:
+def _matrix(tile: TileInPtx, wanted: ValueAsked, codes: Words, there: Array) -> HeldValue:
     shape, first = tile.shape, tile.first_warp
     if tile.layout is not None:
         bits, known, slots, said = collect_matrix(

@@ -11,7 +11,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from fragir import isa
 from fragir.draw.svg import COUNT, colour, hexadecimal
@@ -102,9 +101,9 @@ class _Values:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self.values: list[Any] = []
+        self.values: list[object] = []
 
-    def number(self, value: Any) -> int:
+    def number(self, value: object) -> int:
         key = repr(value)
         if key not in self._numbers:
             self._numbers[key] = len(self.values)
@@ -118,7 +117,7 @@ class _Packed:
         self.targets, self.lowering, self.selectors = _Values(), _Values(), _Values()
         self.reasons, self.forms = _Values(), _Values()
 
-    def instruction(self, found: Instruction) -> list[Any]:
+    def instruction(self, found: Instruction) -> list[object]:
         operands = [self.operand(operand) for operand in found.operands.values()]
         scaled = "sfa" in found.operands
         return [
@@ -151,7 +150,7 @@ class _Packed:
         )
 
 
-def _forms(operand: Operand) -> Iterator[list[Any]]:
+def _forms(operand: Operand) -> Iterator[list[object]]:
     """The canonical layouts of a descriptor: major, swizzle, tile, LBO, SBO, layout."""
     if operand.registers.cls != "descriptor":
         return
@@ -161,7 +160,7 @@ def _forms(operand: Operand) -> Iterator[list[Any]]:
             yield [major, swizzle, form.mn, form.k, shared.leading, shared.stride, form.text]
 
 
-def _field(field: Field) -> dict[str, Any]:
+def _field(field: Field) -> dict[str, object]:
     return {
         "name": field.name,
         "high": field.high,
@@ -171,7 +170,7 @@ def _field(field: Field) -> dict[str, Any]:
     }
 
 
-def descriptor_tables() -> dict[str, Any]:
+def descriptor_tables() -> dict[str, object]:
     """The fields of descriptors, by kind."""
     return {
         "matrix": {
@@ -188,7 +187,7 @@ def descriptor_tables() -> dict[str, Any]:
     }
 
 
-def tables() -> dict[str, Any]:
+def tables() -> dict[str, object]:
     """All that the page knows, as JSON."""
     packed = _Packed()
     rows = [packed.instruction(found) for found in isa.instructions()]

@@ -14,7 +14,7 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.emulator.numbers.types import Array
+    from fragir.emulator.numbers.types import Array, DType
 
 
 class ArrayPiece(NamedTuple):
@@ -65,7 +65,7 @@ def bytes_of(shape: Sequence[int], element: Attribute) -> int:
     return count * np.dtype(_storage(element)).itemsize
 
 
-def _storage(element: Attribute) -> Any:
+def _storage(element: Attribute) -> DType:
     from fragir.reference.formats import storage
 
     return storage(element_name(element))
@@ -101,7 +101,7 @@ class GpuArray:
     typestr: str
 
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
+    def __cuda_array_interface__(self) -> dict[str, object]:
         return {
             "shape": self.shape,
             "typestr": self.typestr,

@@ -11,10 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.memory_types import root_of
 from fragir.dialects.shorthands import memref_type
-
-VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
-"""Operations that give another shape of the same memory, their first operand."""
 
 
 class LaunchStep(NamedTuple):
@@ -99,13 +97,6 @@ def plan_of(function: func.FuncOp) -> ProgramPlan:
             name = _name(op.memref)
             temporaries.append(Temporary(name, dims, element, min(steps), max(steps), op.memref))
     return ProgramPlan(tuple(launches), tuple(temporaries))
-
-
-def root_of(value: SSAValue) -> SSAValue:
-    """The argument or allocation that memory is a view of."""
-    while isinstance(value.owner, VIEWS):
-        value = value.owner.operands[0]
-    return value
 
 
 def _memories(op: Operation) -> Iterator[SSAValue]:

@@ -20,6 +20,7 @@ from fragir.host.plan import ArenaPlan, Lifetime, ProgramPlan, first_fit, plan_o
 from fragir.host.running import HostRun
 
 if TYPE_CHECKING:
+    from fragir.emulator import Report
     from fragir.host.running import Graph
     from fragir.passes.writer.text import LineOrigin
     from fragir.roofline.lint import LaunchRemark
@@ -125,7 +126,10 @@ class Program(Compiled):
     # --- runs -----------------------------------------------------------------------------------
 
     def _emulate(
-        self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
+        self,
+        arguments: Sequence[object],
+        views: Sequence[ArrayView | None],
+        options: Mapping[str, Any],
     ) -> object:
         from fragir.emulator import Report
         from fragir.host.running import join_reports
@@ -137,7 +141,10 @@ class Program(Compiled):
         return join_reports(reports)
 
     def _on_gpu(
-        self, arguments: Sequence[object], views: Sequence[ArrayView | None], options: Any
+        self,
+        arguments: Sequence[object],
+        views: Sequence[ArrayView | None],
+        options: Mapping[str, Any],
     ) -> None:
         """Copies arrays of the host there and back, those on a GPU are used in place."""
         pieces = self._pieces(arguments, views)
@@ -191,7 +198,7 @@ class Program(Compiled):
         arena: ArenaPlan,
         memory: HostArena | GpuArena | None,
         options: Mapping[str, Any],
-        note: Callable[[Any], None] = lambda _: None,
+        note: Callable[[Report], object] = lambda _: None,
     ) -> None:
         """Runs the function; without `memory` each temporary is allocated by itself."""
         numbers = {one.value: at for at, one in enumerate(self.plan.temporaries)}

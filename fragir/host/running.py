@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.memory_types import RESHAPES
 from fragir.dialects.shorthands import memref_type
 from fragir.emulator import Report
 from fragir.emulator.report import gather
 from fragir.errors import FragirError
 from fragir.host.memory import ArrayPiece, GpuArena
-from fragir.host.plan import VIEWS
 from fragir.mlir.diagnostics import error_at_operation
 from fragir.toolchain import driver
 from fragir.toolchain.driver import stream_handle
@@ -71,7 +71,7 @@ NUMBERS: dict[type[Operation], Callable[..., Any]] = {
     arith.SIToFPOp: float,
     arith.SelectOp: _either,
 }
-SIZES = (memref.DimOp, arith.ConstantOp, arith.CmpiOp, *VIEWS)
+SIZES = (memref.DimOp, arith.ConstantOp, arith.CmpiOp, *RESHAPES)
 """Operations besides those on numbers that sizes may be computed by."""
 _COMPARISONS: tuple[Callable[[int, int], bool], ...] = (
     *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),

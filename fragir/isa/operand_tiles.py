@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fragir.errors import FragirError
 from fragir.isa.atoms import repetition
@@ -28,7 +27,7 @@ class CanonicalTile:
         layout = self.shared.layout(self.mn, self.k)
         return str(Swizzled(layout, swizzle_of(self.shared.swizzle)))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As JSON: the tile, LBO and SBO in bytes, the step of one instruction along K."""
         return {
             "tile": [self.mn, self.k],

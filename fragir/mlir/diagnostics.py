@@ -354,11 +354,19 @@ def fail(op: Operation, message: str) -> NoReturn:
     raise AssertionError("emit_error raises")
 
 
-def note_place(error: Exception, op: Operation) -> None:
-    """Notes on an exception which operation it is about, unless that is known already."""
-    if not hasattr(error, "op_location"):
-        setattr(error, "op_location", op.location)
-        setattr(error, "op_name", op.name)
+@contextmanager
+def asking(op: Operation) -> Generator[None]:
+    """What is raised in the `with` is about an operation, unless another is noted on it already."""
+    try:
+        yield
+    except FragirError as error:
+        fail(op, f"{op.name}: {error}")
+    except Exception as error:
+        pass_on(error)
+        if not hasattr(error, "op_location"):
+            setattr(error, "op_location", op.location)
+            setattr(error, "op_name", op.name)
+        raise
 
 
 def from_exception(
@@ -421,11 +429,11 @@ __all__ = [
     "LocatingParser",
     "Span",
     "VerifyException",
+    "asking",
     "error_at_operation",
     "fail",
     "from_exception",
     "message_of",
-    "note_place",
     "parse_module",
     "verify",
 ]

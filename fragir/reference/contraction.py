@@ -43,7 +43,7 @@ from fragir.reference.tensor_cores import Chain, chains, dot
 # The loops of structured operations, as dimensions of arrays.
 
 _COORDINATES = "coordinates along loops"
-_KINDS: dict[AffineBinaryOpKind, Callable[[Any, Any], Any]] = {
+_KINDS: dict[AffineBinaryOpKind, Callable[[Array, Array], Array]] = {
     AffineBinaryOpKind.Add: operator.add,
     AffineBinaryOpKind.Mul: operator.mul,
     AffineBinaryOpKind.Mod: operator.mod,
@@ -87,7 +87,7 @@ def spread(x: Bounded, map_: AffineMap, places: Sequence[Any]) -> Bounded:
     return Bounded(x.value[tuple(index)], x.bound[tuple(index)])
 
 
-def place_at(expression: AffineExpr, places: Sequence[Array]) -> Any:
+def place_at(expression: AffineExpr, places: Sequence[Array]) -> Array:
     """An affine expression of numbers for its dimensions."""
     if isinstance(expression, AffineDimExpr):
         return places[expression.position]

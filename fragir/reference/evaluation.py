@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from fragir.dialects.interfaces import MEANINGS, accesses_of
+from fragir.dialects.interfaces import MEANINGS, accesses_of, root_of
 from fragir.errors import FragirError, kind_of
 from fragir.reference import contraction as contraction
 from fragir.reference import scalars as scalars
@@ -96,7 +96,7 @@ def outputs(function: func.FuncOp) -> list[int]:
     _check_function(function)
     roots: set[SSAValue] = set()
     for op in function.walk():
-        roots |= {_root(value) for value in _written_memory(op)}
+        roots |= {root_of(value) for value in _written_memory(op)}
     return [i for i, argument in enumerate(function.body.block.args) if argument in roots]
 
 
@@ -114,14 +114,3 @@ def _written_memory(op: Operation) -> Sequence[SSAValue]:
         return ()
     scratch = accesses.scratch()
     return [value for value in accesses.writes() if value not in scratch]
-
-
-def _root(value: SSAValue) -> SSAValue:
-    """The argument or allocation that a view or a tensor comes from."""
-    while not isinstance(value, BlockArgument):
-        accesses = accesses_of(value.owner) if isinstance(value.owner, Operation) else None
-        source = None if accesses is None else accesses.view_of()
-        if source is None:
-            break
-        value = source
-    return value

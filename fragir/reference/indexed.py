@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def _spread_rows(values: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(values, shape)
 
 
-def _text(point: Iterable[Any]) -> str:
+def _text(point: Iterable[Array | np.integer | int]) -> str:
     return "[" + ", ".join(str(int(x)) for x in point) + "]"
 
 
@@ -132,7 +132,7 @@ def _all_nan(at: Array, x: Bounded, value: Array) -> Array:
 
 # --- atomics --------------------------------------------------------------------------------------
 
-_INTEGER: dict[str, Any] = {
+_INTEGER: dict[str, np.ufunc] = {
     "add": np.add,
     "max": np.maximum,
     "min": np.minimum,
@@ -251,7 +251,7 @@ class Sums:
 def _sums(run: Run, memory: BoundedMemory) -> Sums:
     """The sums of a memory; kept as long as the run."""
     place = memory.value.__array_interface__["data"][0], memory.value.size
-    known: dict[Any, Sums] = run.kept.setdefault("atomics", {})
+    known: dict[object, Sums] = run.kept.setdefault("atomics", {})
     found = known.get(place)
     if found is None:
         value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)

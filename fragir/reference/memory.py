@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.memref import AlterShapeOperation
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects.interfaces import ACCESSES, Accesses
 from fragir.errors import FragirError
@@ -214,7 +213,7 @@ class CopyAccesses(Accesses):
 class ViewAccesses(Accesses):
     """The same memory under another type."""
 
-    def __init__(self, op: Any):
+    def __init__(self, op: Operation):
         self.op = op
 
     def view_of(self) -> SSAValue:

@@ -105,22 +105,22 @@ def logic(x: Bounded, kind: str, fold: Fold) -> Bounded:
 class Fold(NamedTuple):
     """How arrays are combined along the first dimension, with functions of numpy's."""
 
-    by: Callable[[Any, Any], Any]
+    by: Callable[[np.ufunc, Array], Array]
     """(function, array): what `function.reduce` gives, or `function.accumulate`."""
     count: Any
     """How many are combined: a number, or an array of them that broadcasts to the result."""
-    roundings: Any
+    roundings: int | Array
     """How many operations each of them goes through at most."""
 
-    def total(self, x: Any) -> Any:
+    def total(self, x: Array) -> Array:
         """The sum."""
         return self.by(np.add, x)
 
-    def any(self, x: Any) -> Any:
+    def any(self, x: Array) -> Array:
         """Whether one holds."""
         return self.by(np.logical_or, x)
 
-    def all(self, x: Any) -> Any:
+    def all(self, x: Array) -> Array:
         """Whether all hold."""
         return self.by(np.logical_and, x)
 
@@ -156,7 +156,7 @@ def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     return _special(x, bounded(value, bound), fold)
 
 
-def _growth(units: Any) -> object:
+def _growth(units: float | Array) -> Array:
     """The relative error of so many roundings, each of half a unit: gamma of Higham's."""
     return np.where(units < 1, units / np.where(units < 1, 1 - units, 1), np.inf)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -27,7 +26,7 @@ from fragir.reference.formats import (
 )
 from fragir.reference.run import Run
 
-_LOGIC: dict[str, Callable[..., Any]] = {
+_LOGIC: dict[str, np.ufunc] = {
     "arith.andi": np.logical_and,
     "arith.ori": np.logical_or,
     "arith.xori": np.logical_xor,

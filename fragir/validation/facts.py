@@ -16,9 +16,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.errors import FragirError
 
@@ -26,8 +27,10 @@ FOLDER = Path(__file__).with_name("facts_data")
 EMULATED = "sm_90a"
 LONGEST = 120
 """Seconds that a process of `asked_apart` may take."""
-Array = np.ndarray[Any, np.dtype[np.uint8]]
-Launch = Callable[[dict[str, object], str, list[object]], None]
+Array: TypeAlias = npt.NDArray[np.uint8]
+Fact = dict[str, Any]
+"""The document of a fact, JSON."""
+Launch = Callable[[Fact, str, list[object]], None]
 
 
 def names() -> list[str]:
@@ -42,12 +45,12 @@ def lowest_target(name: str) -> int:
     return int(found[1])
 
 
-def read(name: str) -> tuple[dict[str, Any], str]:
+def read(name: str) -> tuple[Fact, str]:
     """The document of a fact, and its PTX."""
     text = (FOLDER / f"{name}.ptx").read_text("utf-8")
     lines = text.splitlines()
     head = [line for line in lines[: next(i for i, x in enumerate(lines) if x[:2] != "//")]]
-    fact: dict[str, Any] = json.loads("\n".join(line[2:] for line in head))
+    fact: Fact = json.loads("\n".join(line[2:] for line in head))
     return fact, text
 
 
@@ -64,7 +67,7 @@ def spelt(text: str, times: int) -> Array:
     return np.array(found * times, np.uint8)
 
 
-def arguments(fact: dict[str, Any]) -> list[Any]:
+def arguments(fact: Fact) -> list[Any]:
     """Arrays and tensor maps, as a launch takes them."""
     from fragir.emulator import TensorMap
 
@@ -82,7 +85,7 @@ def arguments(fact: dict[str, Any]) -> list[Any]:
     return made
 
 
-def answer_text(fact: dict[str, Any], found: Array | None) -> str:
+def answer_text(fact: Fact, found: Array | None) -> str:
     """What a result means; None is a trap."""
     for meaning, answer in fact["answers"].items():
         if answer == "trap":
@@ -93,7 +96,7 @@ def answer_text(fact: dict[str, Any], found: Array | None) -> str:
     return "something else"
 
 
-def ask_machine(name: str, launch: Launch) -> dict[str, Any]:
+def ask_machine(name: str, launch: Launch) -> Fact:
     """The answer of a machine: `launch` runs the kernel, and raises FragirError for a trap."""
     fact, ptx = read(name)
     given = arguments(fact)
@@ -111,7 +114,7 @@ def ask_machine(name: str, launch: Launch) -> dict[str, Any]:
     }
 
 
-def on_emulator(fact: dict[str, Any], ptx: str, given: list[Any]) -> None:
+def on_emulator(fact: Fact, ptx: str, given: list[object]) -> None:
     """Runs a fact's kernel on the emulator."""
     from fragir import emulator
 
@@ -122,14 +125,14 @@ def on_gpu(target: str) -> Launch:
     """What runs a fact's kernel on the GPU, compiled for a target."""
     from fragir.toolchain import driver, ptxas
 
-    def run(fact: dict[str, Any], ptx: str, given: list[Any]) -> None:
+    def run(fact: Fact, ptx: str, given: list[object]) -> None:
         cubin = ptxas.assemble(ptx, target).cubin
         driver.launch(cubin, "fact", grid=(1,), block=(fact["block"],), arguments=given)
 
     return run
 
 
-def asked_apart(name: str, target: str) -> dict[str, Any]:
+def asked_apart(name: str, target: str) -> Fact:
     """The answer of the GPU, from a process of its own. FragirError where that gives none."""
     command = [sys.executable, "-m", __name__, name, target]
     try:

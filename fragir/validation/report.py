@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -113,7 +113,7 @@ class ValidationReport:
         The date may differ. FragirError where `text` is no report, or one of another machine.
         """
         try:
-            earlier: Any = json.loads(text)
+            earlier: Document = json.loads(text)
             entries: list[Document] = earlier["instructions"]
             head = {key: earlier[key] for key in self.head}
             keys = [(e["mnemonic"], e["variant"], e["target"]) for e in entries]
@@ -144,7 +144,7 @@ class ValidationReport:
 # `fragir validate` runs the same tasks in its own process and keeps a report of them.
 
 
-def tasks(plan: Plan) -> Sequence[Any]:
+def tasks(plan: Plan) -> list[list[str]]:
     """[mnemonic, variant, target] of every kernel; FragirError for parameters that do not fit."""
     place, target = plan.parameters["on"], plan.parameters["target"]
     if place not in ("emulator", "gpu"):

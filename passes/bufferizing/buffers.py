@@ -10,6 +10,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
 from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.memory_types import root_of
 from fragir.dialects.shorthands import constant_of
 from fragir.mlir.diagnostics import fail
 from fragir.passes.bufferizing.parts import VIEWS, TensorParts, in_place
@@ -22,7 +23,7 @@ from fragir.passes.bufferizing.tensor_memory import (
     name_of,
     read_elsewhere,
 )
-from fragir.passes.structured.memory import erase_dead, owners, root_of
+from fragir.passes.structured.memory import erase_dead, owners
 
 # A (m, k), B (k, n), C (m, n)
 PLAIN_MAPS = [

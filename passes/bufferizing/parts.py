@@ -14,12 +14,12 @@ from fragir.dialects.memory_types import (
     kept_dims,
     mixed_numbers,
     part_type,
+    root_of,
 )
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import fail
 from fragir.passes.bufferizing.tensor_memory import Size, TensorMemory, is_tensor
-from fragir.passes.structured.memory import root_of
 
 Part = tensor.ExtractSliceOp | tensor.InsertSliceOp
 Reshape = tensor.CollapseShapeOp | tensor.ExpandShapeOp

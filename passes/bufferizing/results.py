@@ -8,11 +8,12 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects.linalg.destinations import chain_start, homes_of
+from fragir.dialects.memory_types import RESHAPES, root_of
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.mlir.diagnostics import fail
 from fragir.passes.bufferizing.parts import collapse, expansion
 from fragir.passes.bufferizing.tensor_memory import Size, TensorMemory, name_of
-from fragir.passes.structured.memory import RESHAPES, erase_dead, owners, root_of
+from fragir.passes.structured.memory import erase_dead, owners
 
 
 class Results:

@@ -21,9 +21,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from fragir.dialects.memory_types import root_of
 from fragir.dialects.shorthands import memref_type
 from fragir.mlir.diagnostics import fail
-from fragir.passes.structured.memory import identity_copy, root_of, size_of
+from fragir.passes.structured.memory import identity_copy, size_of
 
 # -- tenants ---------------------------------------------------------------------------------------
 # Which tensors lie in which memory, and which of them are still read.

@@ -17,12 +17,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.frag.kernels import HOST
+from fragir.dialects.memory_types import VIEWS, root_of
 from fragir.dialects.shorthands import constant_of, index_constant, is_memref
 from fragir.passes.dispatching.groups import KernelGroup, groups_of, may_be_one, units_of
 from fragir.passes.dispatching.split_sums import split_sums
 from fragir.passes.dispatching.unit_dims import drop_unit_dims
 from fragir.passes.structured.bodies import KernelProblem
-from fragir.passes.structured.memory import VIEWS, erase_dead, is_scalar, name_sizes, root_of
+from fragir.passes.structured.memory import erase_dead, is_scalar, name_sizes
 from fragir.passes.structured.writing import (
     WrittenKernel,
     computed_in,

@@ -20,9 +20,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.memory_types import root_of
 from fragir.dialects.shorthands import is_memref
 from fragir.passes.structured.bodies import KernelProblem, has_product
-from fragir.passes.structured.memory import NoPlaceError, is_part, places_through, root_of
+from fragir.passes.structured.memory import NoPlaceError, is_part, places_through
 from fragir.passes.structured.products import is_reduction
 from fragir.passes.structured.writing import WrittenKernel, is_computed
 

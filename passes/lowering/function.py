@@ -25,10 +25,10 @@ from fragir.dialects.frag.kernels import BLOCKS_PER_SM, blocks_per_sm
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_index, check_registers
 from fragir.dialects.shorthands import is_memref, operations_in
-from fragir.errors import FragirError, pass_on
+from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.layout.modes import WARP
-from fragir.mlir.diagnostics import fail, note_place
+from fragir.mlir.diagnostics import asking, fail
 from fragir.passes.lowering import operations as operations
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Stride, Value
 from fragir.passes.lowering.copies import has_cp_async
@@ -218,7 +218,7 @@ class FunctionLowering:
         """Lowers every operation of a block into the current one."""
         for op in block.ops:
             self.state.ar.location = op.location
-            try:
+            with asking(op):
                 for result in op.results:
                     tile = frag.held_tile(result.type)
                     if tile is not None:
@@ -228,12 +228,6 @@ class FunctionLowering:
                 self.lower(op)
                 if self._dead is not None and op is self._dead.behind:
                     self._convert_over(self._dead)
-            except FragirError as error:
-                fail(op, f"{op.name}: {error}")
-            except Exception as error:
-                pass_on(error)
-                note_place(error, op)
-                raise
 
     def lower(self, op: Operation) -> None:
         """Lowers one operation and binds its results."""

@@ -9,8 +9,7 @@ different layouts are wanted is not plain: it is left, with all that hangs on it
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,8 +19,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, OperandAt, Threads, Tile, value_of
-from fragir.errors import FragirError, pass_on
-from fragir.mlir.diagnostics import fail, note_place
+from fragir.errors import FragirError
+from fragir.mlir.diagnostics import asking, fail
 from fragir.passes.placing.placement import owner_of
 from fragir.passes.settling import rounds
 
@@ -72,19 +71,6 @@ WRITTEN = "as written"
 """The role of a layout that stands in the program."""
 IN_ORDER = "rows in order"
 """The role of a layout that nobody asks for."""
-
-
-@contextmanager
-def asking(op: Operation) -> Generator[None]:
-    """What an operation raises when it is asked is about it."""
-    try:
-        yield
-    except FragirError as error:
-        fail(op, f"{op.name}: {error}")
-    except Exception as error:
-        pass_on(error)
-        note_place(error, op)
-        raise
 
 
 class Demand(NamedTuple):

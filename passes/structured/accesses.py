@@ -11,13 +11,12 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     NoneAttr,
@@ -32,6 +31,7 @@ from fragir.dialects import frag
 from fragir.dialects.limits import LARGEST_INDEX
 from fragir.dialects.shorthands import memref_type
 from fragir.passes.structured.bodies import BodyWriter
+from fragir.passes.structured.memory import collapsed
 from fragir.passes.structured.values import (
     DEPTH,
     I32,
@@ -44,6 +44,9 @@ from fragir.passes.structured.values import (
     place_of,
     union,
 )
+
+if TYPE_CHECKING:
+    pass
 
 
 class AxisPlaces(NamedTuple):
@@ -216,20 +219,7 @@ class PlaceAccesses:
     def _with_groups(self, memory: SSAValue, groups: Sequence[Sequence[int]]) -> SSAValue:
         if all(len(group) == 1 for group in groups):
             return memory
-        type_ = memref_type(memory.type)
-        shape = type_.get_shape()
-        sizes = [[shape[dim] for dim in group] for group in groups]
-        new = [-1 if min(every, default=1) < 0 else prod(every) for every in sizes]
-        made = memref.CollapseShapeOp.build(
-            operands=[memory],
-            properties={
-                "reassociation": ArrayAttr(
-                    [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
-                )
-            },
-            result_types=[MemRefType(type_.element_type, new)],
-        )
-        return self._build.put(made, memory.name_hint)
+        return self._build.put(collapsed(memory, groups), memory.name_hint)
 
     def _rows(
         self, memory: SSAValue, places: Sequence[Place], axes: Axes

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     UnitAttr,
+    i64,
 )
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -25,7 +26,7 @@ from xdsl.rewriter import Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.linalg.generic_text import maps_of
-from fragir.dialects.memory_types import kept_dims, mixed_numbers
+from fragir.dialects.memory_types import RESHAPES, VIEWS, kept_dims, mixed_numbers
 from fragir.dialects.shorthands import constant_of, is_memref, memref_type
 from fragir.ptx.machines import GRID
 
@@ -51,16 +52,6 @@ def owners(op: Operation) -> list[Operation]:
     return [value.owner for value in op.operands if isinstance(value.owner, Operation)]
 
 
-VIEWS = (
-    memref.CastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
-    memref.ReinterpretCastOp,
-    memref.SubviewOp,
-)
-"""Operations whose result is memory of their first operand."""
-RESHAPES = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
-"""Those whose result has all elements of the operand, in the same order."""
 Insert = Callable[[Operation], SSAValue]
 """Puts an operation into the program; its result."""
 
@@ -76,11 +67,18 @@ def erase_written(block: Block, work: Collection[Operation]) -> None:
     erase_dead([op for op in block.ops if op.results], block)
 
 
-def root_of(value: SSAValue) -> SSAValue:
-    """The argument or allocation that memory is a view of."""
-    while isinstance(value.owner, VIEWS):
-        value = value.owner.operands[0]
-    return value
+def collapsed(memory: SSAValue, groups: Sequence[Sequence[int]]) -> memref.CollapseShapeOp:
+    """Memory with a dimension for each group of neighbouring ones."""
+    type_ = memref_type(memory.type)
+    shape = type_.get_shape()
+    sizes = [[shape[dim] for dim in group] for group in groups]
+    new = [-1 if min(every, default=1) < 0 else prod(every) for every in sizes]
+    numbers = [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+    return memref.CollapseShapeOp.build(
+        operands=[memory],
+        properties={"reassociation": ArrayAttr(numbers)},
+        result_types=[MemRefType(type_.element_type, new)],
+    )
 
 
 def size_of(memory: SSAValue, dim: int, insert: Insert) -> SSAValue | int:

@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.dialects import frag
 from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.generic_text import maps_of
+from fragir.dialects.memory_types import VIEWS, root_of
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
 from fragir.passes.structured.best import BestWriter
@@ -28,14 +29,12 @@ from fragir.passes.structured.bodies import (
 )
 from fragir.passes.structured.loops import LoopExtents, TileLoops, require_output_loops, tile_loops
 from fragir.passes.structured.memory import (
-    VIEWS,
     NoPlaceError,
     erase_written,
     is_part,
     is_scalar,
     name_sizes,
     places_through,
-    root_of,
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction

@@ -32,6 +32,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import is_element
 from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.limits import LARGEST_INDEX
+from fragir.dialects.memory_types import VIEWS, root_of
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.scopes import WARPS, threads_of
 from fragir.passes.structured.bodies import (
@@ -46,11 +47,10 @@ from fragir.passes.structured.bodies import (
 )
 from fragir.passes.structured.loops import Axis, CommonLoops
 from fragir.passes.structured.memory import (
-    VIEWS,
+    collapsed,
     erase_written,
     is_scalar,
     name_sizes,
-    root_of,
     share_tiles,
     size_of,
 )
@@ -322,7 +322,7 @@ class GenericKernel:
 
     def _collapse(self, memory: SSAValue) -> SSAValue:
         """Memory with one dimension for each axis that it has."""
-        type_, own = memref_type(memory.type), self._loops.of_operand[memory]
+        own = self._loops.of_operand[memory]
         groups: list[list[int]] = []
         for dim, loop in enumerate(own):
             if any(axis[0] == loop for axis in self._axes_found):
@@ -330,18 +330,7 @@ class GenericKernel:
             groups[-1].append(dim)
         if len(groups) == len(own):
             return memory
-        shape = type_.get_shape()
-        new = [prod(shape[dim] for dim in group) for group in groups]
-        made = memref.CollapseShapeOp.build(
-            operands=[memory],
-            properties={
-                "reassociation": ArrayAttr(
-                    [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
-                )
-            },
-            result_types=[MemRefType(type_.element_type, new)],
-        )
-        return self._put(made, memory.name_hint)
+        return self._put(collapsed(memory, groups), memory.name_hint)
 
     def _size(self, number: int) -> int | SSAValue:
         """How far an axis runs."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from fragir.dialects.interfaces import WRITERS
-from fragir.errors import FragirError, pass_on
-from fragir.mlir.diagnostics import fail, note_place
+from fragir.errors import FragirError
+from fragir.mlir.diagnostics import asking
 from fragir.passes.writer import operations as operations  # attaches what is known of each
 from fragir.passes.writer.elementwise import ElementwiseWriter
 from fragir.passes.writer.text import KernelText
@@ -25,18 +25,12 @@ class KernelWriter(KernelText):
         """Writes a block's operations."""
         for op in block.ops:
             self.origin(op)
-            try:
+            with asking(op):
                 writer = WRITERS.of(type(op))
                 if writer is None:
                     self._write_elementwise(op)
                 else:
                     writer(self, op)
-            except FragirError as error:
-                fail(op, f"{op.name}: {error}")
-            except Exception as error:
-                pass_on(error)
-                note_place(error, op)
-                raise
 
     def _write_elementwise(self, op: Operation) -> None:
         """Elementwise arithmetic is in tables; what is in none has no PTX."""

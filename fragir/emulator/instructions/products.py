@@ -23,7 +23,7 @@ from fragir.emulator.machine.lanes import Mask, Row, Select, Step, number_of
 from fragir.emulator.numbers.types import Array
 from fragir.emulator.program.entities import constant_or_none
 from fragir.emulator.tensor_cores import Mma
-from fragir.emulator.tensor_cores.compiled import FileRows, MmaCore, mma_core
+from fragir.emulator.tensor_cores.compiled import CompiledMma, FileRows, mma_core
 from fragir.emulator.tensor_cores.numpy_core import NumpyMma, numpy_core
 from fragir.ptx import tree
 
@@ -96,7 +96,7 @@ class Products:
             for name, vector, width in zip("abc", vectors[1:], widths, strict=True)
         }
         self.fixed, self.words = _extra(d, group[0], op)
-        self.core: MmaCore | None = None
+        self.core: CompiledMma | None = None
         self.plain: NumpyMma | None = None
         self.chosen = False
         self.given = [name for name, rows in self.sources.items() if rows.rows is not None]

@@ -20,7 +20,7 @@ from fragir.emulator.machine.transfers import WARPGROUP, Issue, WgmmaStatement, 
 from fragir.emulator.numbers.types import I64, U8, U32, U64, Array
 from fragir.emulator.report import EmulationError, Finding
 from fragir.emulator.tensor_cores import descriptor
-from fragir.emulator.tensor_cores.compiled import FileRows, WgmmaCore, wgmma_core
+from fragir.emulator.tensor_cores.compiled import CompiledWgmma, FileRows, wgmma_core
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.state import State
@@ -41,7 +41,7 @@ class WgmmaProduct:
         self.file = machine.files[32]
         options = form.options
         self.transposed = options.get("transpose_a", False), options.get("transpose_b", False)
-        self.core: WgmmaCore | None = None
+        self.core: CompiledWgmma | None = None
         self.chosen = False
         self.kept: dict[tuple[bool, bytes], tuple[U32, int]] = {}
 

@@ -7,12 +7,12 @@ Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 2008).
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.numbers.rounding import exact_f64, split_product, sum_odd, two_sum
 from fragir.emulator.numbers.types import F32, F64
 
 Rounding: TypeAlias = Literal["rn", "rz", "rm", "rp"]
@@ -22,77 +22,15 @@ NAN_F32 = np.uint32(0x7FFFFFFF)
 NAN_F64 = np.uint64(0x7FF8000000000000)
 
 
-def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _odd_sum(a: F64, b: F64) -> F64:
-    """a + b rounded to odd: an inexact result has its last bit set."""
-    total, error = _two_sum(a, b)
-    bits = total.view(np.int64)
-    even = (error != 0) & (bits & 1 == 0)
-    # Towards the error: away from zero if it has the sum's sign, else towards zero.
-    away = (error > 0) == (total > 0)
-    return (bits + np.where(even, np.where(away, 1, -1), 0)).view(np.float64)
-
-
-_SPLIT = float((1 << 27) + 1)
-
-
-def _two_product(a: F64, b: F64) -> tuple[F64, F64]:
-    """a*b = high + low exactly (Dekker), for moderate exponents."""
-
-    def split(x: F64) -> tuple[F64, F64]:
-        y = x * _SPLIT
-        high = y - (y - x)
-        return high, x - high
-
-    product = a * b
-    (ah, al), (bh, bl) = split(a), split(b)
-    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
-
-
-def _exact_fma(a: float, b: float, c: float, rounding: Rounding) -> float:
-    """One fused multiply-add through rationals; for operands near the ends of the range."""
-    product_negative = (np.signbit(a) != np.signbit(b)).item()
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        if Fraction(a) * Fraction(b) == 0 and product_negative == np.signbit(c).item():
-            return -0.0 if product_negative else 0.0
-        return -0.0 if rounding == "rm" else 0.0
-    negative = exact < 0
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if magnitude < Fraction(2) ** exponent:
-        exponent -= 1
-    unit = Fraction(2) ** max(exponent - 52, -1074)
-    count, rest = divmod(magnitude, unit)
-    up = {
-        "rn": rest * 2 > unit or (rest * 2 == unit and count & 1 == 1),
-        "rz": False,
-        "rm": negative and rest > 0,
-        "rp": not negative and rest > 0,
-    }[rounding]
-    result = (count + up) * unit
-    if result >= Fraction(2) ** 1024:
-        stays = rounding == "rz" or rounding == ("rp" if negative else "rm")
-        value = float(np.finfo(np.float64).max) if stays else float("inf")
-    else:
-        value = float(result)
-    return -value if negative else value
-
-
 def fma_f64(a: F64, b: F64, c: F64, rounding: Rounding = "rn") -> F64:
     """a*b + c with one rounding, elementwise; every NaN becomes NAN_F64."""
     a, b, c = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a, b, c))
     with np.errstate(all="ignore"):
-        high, low = _two_product(a, b)
-        sum_high, sum_low = _two_sum(c, low)
-        value_high, value_low = _two_sum(high, sum_high)
-        rest = _odd_sum(sum_low, value_low)
-        result, error = _two_sum(value_high, rest)
+        high, low = split_product(a, b)
+        sum_high, sum_low = two_sum(c, low)
+        value_high, value_low = two_sum(high, sum_high)
+        rest = sum_odd(sum_low, value_low)
+        result, error = two_sum(value_high, rest)
         # Directed roundings: one step from the nearest, where the nearest is on the wrong side.
         if rounding == "rm":
             result = np.where(error < 0, np.nextafter(result, -np.inf), result)
@@ -121,8 +59,8 @@ def fma_f64(a: F64, b: F64, c: F64, rounding: Rounding = "rn") -> F64:
         easy |= nothing & ((c != 0) | (rounding != "rm"))
         result = np.where(nothing & ~special, np.where(c != 0, c, a * b + c), result)
         hard = ~(easy | special)
-    for index in zip(*np.nonzero(hard), strict=True):
-        result[index] = _exact_fma(float(a[index]), float(b[index]), float(c[index]), rounding)
+    if hard.any():
+        result = exact_f64("fma", rounding, a, b, c, keep=~hard, known=result)
     bits = np.ascontiguousarray(result).view(np.uint64)
     return np.where(np.isnan(result), NAN_F64, bits).view(np.float64)
 

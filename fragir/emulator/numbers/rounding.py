@@ -32,11 +32,16 @@ def to_odd(total: F64, error: F64) -> F64:
     return where(inexact, bits + towards, bits).view(np.float64)
 
 
-def sum_odd(a: F64, b: F64) -> F64:
-    """a + b rounded to odd (Knuth's TwoSum gives the error exactly)."""
+def two_sum(a: F64, b: F64) -> tuple[F64, F64]:
+    """a + b as it is rounded, and exactly what that lost (Knuth)."""
     total = a + b
     part = total - a
-    return to_odd(total, (a - (total - part)) + (b - part))
+    return total, (a - (total - part)) + (b - part)
+
+
+def sum_odd(a: F64, b: F64) -> F64:
+    """a + b rounded to odd."""
+    return to_odd(*two_sum(a, b))
 
 
 def quantize(value: F64, form: Format, mode: str = "rn") -> F64:
@@ -151,7 +156,7 @@ def _small_table(form: Format) -> F64:
 # -- f64, where nothing wider is at hand ---------------------------------------------------------
 
 
-def _split_product(a: F64, b: F64) -> tuple[F64, F64]:
+def split_product(a: F64, b: F64) -> tuple[F64, F64]:
     """a*b as an unevaluated sum (Dekker); exact away from overflow and underflow."""
     splitter = 134217729.0
     product = a * b
@@ -161,17 +166,11 @@ def _split_product(a: F64, b: F64) -> tuple[F64, F64]:
     return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
 
 
-def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
 def fma_f64(a: F64, b: F64, c: F64) -> F64:
     """a*b + c, rounded once to nearest even."""
-    upper, lower = _split_product(a, b)
-    th, tl = _two_sum(c, lower)
-    vh, vl = _two_sum(upper, th)
+    upper, lower = split_product(a, b)
+    th, tl = two_sum(c, lower)
+    vh, vl = two_sum(upper, th)
     result = vh + sum_odd(tl, vl)
     limits = [np.frexp(x)[1] for x in (a, b, c)]
     tame = np.abs(limits[0]) < 400

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -270,37 +270,9 @@ class CompiledWgmma:
 # -- which core ------------------------------------------------------------------------------------
 
 
-class MmaCore(Protocol):
-    """Some neighbouring independent mma for the selected warps: see `CompiledMma`."""
-
-    def __call__(
-        self,
-        warps: slice | npt.NDArray[np.intp],
-        jobs: int = 1,
-        arrays: dict[str, Array] | None = None,
-        **words: U32,
-    ) -> None: ...
-
-
-class WgmmaCore(Protocol):
-    """One wgmma for some warpgroups: see `CompiledWgmma`."""
-
-    def __call__(
-        self,
-        warps: npt.NDArray[np.intp],
-        shared: U8,
-        home: I64,
-        a: U32 | None,
-        b: U32,
-        scale_d: npt.NDArray[np.bool_],
-        e: U32 | None = None,
-        jobs: int = 1,
-    ) -> None: ...
-
-
 def mma_core(
     op: Mma, instructions: int, d: Source, a: Source, b: Source, c: Source, **options: Any
-) -> MmaCore | None:
+) -> CompiledMma | None:
     """What computes `instructions` neighbouring mma; None: numpy does."""
     found = library()
     if found is None:
@@ -308,7 +280,7 @@ def mma_core(
     return CompiledMma(found, op, instructions, d, a, b, c, **options)
 
 
-def wgmma_core(op: Wgmma, d: FileRows, a: FileRows | None, **options: Any) -> WgmmaCore | None:
+def wgmma_core(op: Wgmma, d: FileRows, a: FileRows | None, **options: Any) -> CompiledWgmma | None:
     """What computes a wgmma; None: numpy does."""
     found = library()
     return None if found is None else CompiledWgmma(found, op, d, a, **options)

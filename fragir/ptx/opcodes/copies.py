@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fragir.ptx.opcodes.row import Opcode, needs, width
+from fragir.ptx.opcodes.row import Columns, Opcode, needs, width
 
 # -- async copy -----------------------------------------------------------------------------------
 
@@ -12,10 +10,10 @@ _REDUCES = "and|or|xor|add|inc|dec|min|max"
 _NUMBERS = "b32|b64|u32|s32|u64|s64|f16|bf16|f32|f64"
 _SCOPED = "what its scope does is not documented"
 _WIDE = "the wide modes of im2col are described by figures only"
-_COPY: dict[str, Any] = {"bits": "copy", "asynchronous": True}
-_GROUP: dict[str, Any] = {"bits": "bulk copy", "asynchronous": True}
-_BULK: dict[str, Any] = {**_GROUP, "by_proxy": True}
-_TENSOR: dict[str, Any] = {**_BULK, "tensor_map": "uses"}
+_COPY: Columns = {"bits": "copy", "asynchronous": True}
+_GROUP: Columns = {"bits": "bulk copy", "asynchronous": True}
+_BULK: Columns = {**_GROUP, "by_proxy": True}
+_TENSOR: Columns = {**_BULK, "tensor_map": "uses"}
 _ASYNC_COPY: tuple[Opcode, ...] = (
     *(
         Opcode(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fragir.ptx.opcodes.row import Moves, Opcode, is_always
+from fragir.ptx.opcodes.row import Columns, Moves, Opcode, is_always
 
 # -- products -------------------------------------------------------------------------------------
 
 #: What ptxas skips nearly everywhere.
 _SKIPPED = "b8x16 b6x16_p32 b4x16_p64 b1 u4 s4 bf16 tf32 row col v2"
-_MATRIX: dict[str, Any] = {
+_MATRIX: Columns = {
     "bits": "matrix",
     "address": "number",
     "apart": True,
@@ -47,7 +45,7 @@ _PRODUCTS: tuple[Opcode, ...] = (
 
 # -- warp matrix ----------------------------------------------------------------------------------
 
-_WARP: dict[str, Any] = {"together": "warp", "beside": _SKIPPED}
+_WARP: Columns = {"together": "warp", "beside": _SKIPPED}
 _WARP_MATRIX: tuple[Opcode, ...] = (
     *(
         Opcode(
@@ -107,7 +105,7 @@ _WARP_MATRIX: tuple[Opcode, ...] = (
 
 # -- wgmma ----------------------------------------------------------------------------------------
 
-_ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
+_ALL: Columns = {"bits": "wgmma", "together": "warp"}
 _WGMMA: tuple[Opcode, ...] = (
     Opcode(
         "wgmma.mma_async",

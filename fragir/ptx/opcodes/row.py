@@ -17,6 +17,8 @@ from fragir.ptx.tree import Instruction
 
 #: From a decoder and an instruction to its step.
 Decode: TypeAlias = Callable[[Any, Instruction], Any]
+#: Columns that several rows have alike.
+Columns: TypeAlias = dict[str, Any]
 #: What is wrong with the words of an opcode; None: nothing.
 Rule: TypeAlias = Callable[[frozenset[str]], str | None]
 #: The constant that an operand is; None where it is none.

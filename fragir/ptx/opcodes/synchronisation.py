@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fragir.ptx.opcodes.row import Opcode, needs, rule_apart
+from fragir.ptx.opcodes.row import Columns, Opcode, needs, rule_apart
 
 # -- barriers -------------------------------------------------------------------------------------
 
-_BLOCK: dict[str, Any] = {"ends": "barrier", "beside": "all any"}
+_BLOCK: Columns = {"ends": "barrier", "beside": "all any"}
 
 
 def _block_barrier(name: str, more: str) -> tuple[Opcode, ...]:
@@ -101,7 +99,7 @@ _ORDER = (
     needs("relaxed release acquire", "cta cluster"),
     needs("cta cluster", "relaxed release acquire"),
 )
-_MBARRIER: dict[str, Any] = {"bits": "mbarrier", "address": "number", "asynchronous": True}
+_MBARRIER: Columns = {"bits": "mbarrier", "address": "number", "asynchronous": True}
 _MBARRIERS: tuple[Opcode, ...] = (
     Opcode(
         "mbarrier.init",

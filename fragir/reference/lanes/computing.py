@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -98,11 +97,11 @@ def _length(a: Array) -> Array:
     return (_bits(a) * np.arange(1, 33)).max(axis=1)
 
 
-def _reverse_bits(a: Array) -> Any:
+def _reverse_bits(a: Array) -> Array:
     return (_bits(a) << np.arange(31, -1, -1)).sum(axis=1)
 
 
-def _join_halves(a: Array, b: Array) -> Any:
+def _join_halves(a: Array, b: Array) -> Array:
     return (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import memref_type
@@ -21,7 +22,7 @@ from fragir.reference.memory import BoundedMemory
 
 
 def _flat_index(
-    threads: BlockThreads, memory: BoundedMemory, indices: Any, in_order: bool
+    threads: BlockThreads, memory: BoundedMemory, indices: Sequence[SSAValue], in_order: bool
 ) -> Array:
     """The number of each thread's element in order of rows."""
     flat = np.zeros(threads.count, np.int64)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
@@ -91,7 +92,7 @@ def coordinates(threads: BlockThreads, op: frag.CoordinatesOp) -> None:
 # Branches and loops of lane-level code, in which each thread goes its own way.
 
 
-def branch(threads: BlockThreads, op: Any) -> None:
+def branch(threads: BlockThreads, op: scf.IfOp) -> None:
     condition = threads.require_certain(op.cond, "the condition of scf.if").astype(bool)
     outside = threads.active
     found = [threads.anything(result.type) for result in op.results]
@@ -103,7 +104,7 @@ def branch(threads: BlockThreads, op: Any) -> None:
     _bind(threads, op.results, found)
 
 
-def loop(threads: BlockThreads, op: Any) -> None:
+def loop(threads: BlockThreads, op: scf.ForOp) -> None:
     lower, upper, by = (
         threads.require_certain(v, "a bound of scf.for") for v in (op.lb, op.ub, op.step)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.dialects import arith, vector
@@ -110,7 +110,7 @@ def columns(x: Bounded) -> Bounded:
     return Bounded(x.value.reshape(count, -1), x.bound.reshape(count, -1))
 
 
-def together(threads: BlockThreads, op: Any) -> None:
+def together(threads: BlockThreads, op: ptx.ConcatOp | ptx.PackOp) -> None:
     parts = [columns(threads[value]) for value in op.operands]
     threads[op.result] = Bounded(
         np.concatenate([x.value for x in parts], axis=1),

@@ -203,20 +203,23 @@ def barrier(lanes: Lanes, op: frag.BarrierOp) -> None:
 # --- views ----------------------------------------------------------------------------------------
 
 
+def _part_of(
+    lanes: Lanes, op: memref.SubviewOp | memref.ReinterpretCastOp
+) -> tuple[tuple[Value, ...], ...]:
+    """Offsets, sizes and strides: numbers, or what lanes have for values."""
+    values = lanes.state.values
+    lists = (
+        mixed_numbers(op.static_offsets, op.offsets),
+        mixed_numbers(op.static_sizes, op.sizes),
+        mixed_numbers(op.static_strides, op.strides),
+    )
+    return tuple(tuple(x if isinstance(x, int) else values[x] for x in each) for each in lists)
+
+
 def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
     """A part of memory: a pointer to its first element, its sizes, strides times its steps."""
-    memory, values = lanes.memory(op.source), lanes.state.values
-    offsets, sizes, steps = (
-        [
-            entry if isinstance(entry, int) else values[entry]
-            for entry in mixed_numbers(static, given)
-        ]
-        for static, given in (
-            (op.static_offsets, op.offsets),
-            (op.static_sizes, op.sizes),
-            (op.static_strides, op.strides),
-        )
-    )
+    memory = lanes.memory(op.source)
+    offsets, sizes, steps = _part_of(lanes, op)
     declared = mixed_numbers(op.static_sizes, op.sizes)
     kept = kept_dims(declared, memref_type(op.result.type).get_shape(), op.name)
     begun = _moved_memory(lanes, memory, list(zip(offsets, memory.strides, strict=True)))
@@ -228,18 +231,8 @@ def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
 
 def reinterpret(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
     """The same memory with sizes and strides of its own, from an element on."""
-    memory, values = lanes.memory(op.source), lanes.state.values
-    offsets, sizes, strides = (
-        tuple(
-            entry if isinstance(entry, int) else values[entry]
-            for entry in mixed_numbers(static, given)
-        )
-        for static, given in (
-            (op.static_offsets, op.offsets),
-            (op.static_sizes, op.sizes),
-            (op.static_strides, op.strides),
-        )
-    )
+    memory = lanes.memory(op.source)
+    offsets, sizes, strides = _part_of(lanes, op)
     begun = _moved_memory(lanes, memory, [(offset, 1) for offset in offsets])
     lanes.state.memories[op.result] = begun._replace(shape=sizes, strides=strides)
 

@@ -17,8 +17,6 @@ from fragir.emulator.tensor_cores.compiled import (
     CompiledMma,
     CompiledWgmma,
     FileRows,
-    MmaCore,
-    WgmmaCore,
 )
 from fragir.errors import FragirError
 from fragir.isa import instructions
@@ -179,7 +177,7 @@ def mma_case(
         c ^= rng.integers(0, 4, c.shape, c.dtype)
     wanted = op.execute(a, b, c, **options, **words)
     places = (1, None, None, None, None)
-    compiled: MmaCore = CompiledMma(library, op, *places, **options)
+    compiled = CompiledMma(library, op, *places, **options)
     got = np.zeros_like(wanted)
     arrays = {"d": got, "a": a, "b": b, "c": c}
     compiled(slice(0, warps), arrays=arrays, **{k: v[0] for k, v in words.items()})
@@ -240,7 +238,7 @@ def wgmma_case(
         rows = np.arange(op.d.count)[:, None]
         left_rows = FileRows(got, np.arange(op.d.count, op.d.count + 4)[:, None])
         operands = FileRows(got, rows), None if from_shared else left_rows
-        compiled: WgmmaCore = CompiledWgmma(library, op, *operands, **options)
+        compiled = CompiledWgmma(library, op, *operands, **options)
         left = op.addresses(a_words, left=True, transposed=transposes) if from_shared else None
         right = op.addresses(b_words, left=False, transposed=transposes)
         home = np.zeros(groups, np.int64)
