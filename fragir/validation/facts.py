@@ -74,7 +74,7 @@ def arguments(fact: Fact) -> list[Any]:
     made: list[Any] = [None] * len(fact["arguments"])
     for index, one in enumerate(fact["arguments"]):
         if "bytes" in one:
-            held: Array = np.full(one["bytes"], one.get("fill", 0), np.uint8)
+            held: Array = np.full((one["bytes"],), one.get("fill", 0), np.uint8)
             made[index] = np.arange(one["bytes"], dtype=np.uint8) if one.get("count") else held
     for index, one in enumerate(fact["arguments"]):
         if "map of" in one:
