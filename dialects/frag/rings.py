@@ -5,7 +5,7 @@ And turns: roles that do one thing one after the other, round and round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
 from xdsl.ir import (
@@ -478,15 +478,13 @@ def roles_of_turn(role: Region, turn: str) -> list[int]:
     return [
         number
         for number, region in enumerate(roles.regions)
-        if any(op.name == TAKE and _is_of_turn(op, turn) for op in _operations(region))
+        if any(op.name == TAKE and _is_of_turn(op, turn) for op in region.walk())
     ]
 
 
 def turns_of(region: Region) -> list[str]:
     """The names of the turns that a role takes, each once."""
-    return list(
-        dict.fromkeys(op.turn.data for op in _operations(region) if isinstance(op, TakeTurnOp))
-    )
+    return list(dict.fromkeys(op.turn.data for op in region.walk() if isinstance(op, TakeTurnOp)))
 
 
 def is_in_turn(op: Operation, turn: str) -> bool:
@@ -500,12 +498,6 @@ def is_in_turn(op: Operation, turn: str) -> bool:
             return before.name == TAKE
         around = around.parent_op()
     return False
-
-
-def _operations(region: Region) -> Iterator[Operation]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield from op.walk()
 
 
 def _is_of_turn(op: Operation, turn: str) -> bool:

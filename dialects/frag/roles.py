@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i64
@@ -223,7 +223,7 @@ def _check_outside(role: Role, roles: RolesOp) -> None:
     """VerifyException where a role uses a tile or a slot of another one, or of before, or a ring
     that is also taken from outside of roles.
     """
-    for op in _operations(role.body):
+    for op in role.body.walk():
         for value in op.operands:
             if not _is_outside(value, roles):
                 continue
@@ -239,12 +239,6 @@ def _check_outside(role: Role, roles: RolesOp) -> None:
                             f"frag.roles: the ring of {role.name!r} is taken outside of the roles "
                             f"too, by {use.operation.name}; make another ring for that"
                         )
-
-
-def _operations(region: Region) -> Iterator[Operation]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield from op.walk()
 
 
 def _belongs_to_threads(type_: Attribute) -> bool:

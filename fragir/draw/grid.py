@@ -224,13 +224,13 @@ def _steps(lines: Sequence[Sequence[Cell]], period: int) -> Point | None:
                     return None
                 continue
             step = tuple(y - x for x, y in zip(cell.key, other.key, strict=True))
-            if found not in (None, step) or _kind(cell) != _kind(other):
+            if found not in (None, step) or kind_of(cell) != kind_of(other):
                 return None
             found = step
     return () if found is None else found
 
 
-def _kind(cell: Cell) -> object:
+def kind_of(cell: Cell) -> object:
     """What the numbers of a label do not say: whether further ones hold the cell, its frame."""
     return cell.label.endswith("+"), cell.mark
 

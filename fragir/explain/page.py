@@ -13,13 +13,13 @@ import zlib
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from fragir.draw.svg import COUNT, colour, hexadecimal
 from fragir.explore.document import bundle
 
-if TYPE_CHECKING:
-    from fragir.explain.report import Document
+Document: TypeAlias = dict[str, Any]
+"""A model as JSON, or a part of it (docs/json.md)."""
 
 _FOLDER = Path(__file__).parent
 _HOLE = re.compile(r"\{\{(\w+)\}\}")

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from fragir.draw.grid import Cell, Drawing, Grid, Point, folded_grid
+from fragir.draw.grid import Drawing, Grid, Point, folded_grid, kind_of
 from fragir.draw.svg import svg
 from fragir.explain.texts import LineChange, counts
 
 if TYPE_CHECKING:
     from fragir.errors import FragirError
-
-Document: TypeAlias = dict[str, Any]
-"""A model as JSON, or a part of it (docs/json.md)."""
+    from fragir.explain.page import Document
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -136,18 +134,13 @@ def _steps(
             step = (a + b for a, b in zip(rows[i // high], cols[j // wide], strict=True))
             if key != tuple(a + b for a, b in zip(first, step, strict=True)):
                 return None
-            if _kind(grid.rows[i][j]) != _kind(grid.rows[i % high][j % wide]):
+            if kind_of(grid.rows[i][j]) != kind_of(grid.rows[i % high][j % wide]):
                 return None
     return rows, cols
 
 
 def _less(key: Point | None, other: Point) -> Point | None:
     return None if key is None else tuple(a - b for a, b in zip(key, other, strict=True))
-
-
-def _kind(cell: Cell) -> object:
-    """What the numbers of a label do not say."""
-    return cell.label.endswith("+"), cell.mark
 
 
 def _step_texts(

@@ -117,18 +117,7 @@ class MatrixDescriptor(NamedTuple):
                 f"{steps} steps of 32 bytes leave the {layout.swizzle}-byte swizzle width",
                 hint="start from the descriptor of the next swizzle atom",
             )
-        start = self.start + steps * layout.advance()
-        return MatrixDescriptor(
-            self.target,
-            start,
-            self.leading,
-            self.stride,
-            self.swizzle,
-            self.base_offset,
-            self.leading_mode,
-            self.version,
-            self.reserved,
-        )
+        return self._replace(start=self.start + steps * layout.advance())
 
     def explain(self) -> str:
         """One line a field: bits, value, what it says."""

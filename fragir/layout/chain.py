@@ -28,10 +28,12 @@ from fragir.layout.display import Drawn
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Point
 from fragir.layout.shared import Swizzle
+from fragir.layout.slots import tabulated
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 Link: TypeAlias = Layout | Swizzle
 
@@ -147,20 +149,17 @@ class LayoutChain(Drawn):
         mine, others = (
             {n: size for n, size in one.sizes.items() if size > 1} for one in (self, other)
         )
-        return mine == others and self.function(tuple(mine)) == function(other, tuple(mine))
+        if mine != others:
+            return False
+        tables = [tabulated(one.names, one.slots(), tuple(mine)) for one in (self, other)]
+        return tables[0] == tables[1]
 
     def function(self, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
         """What every slot holds, its coordinates in this order of the axes."""
-        return function(self, names)
+        return tabulated(self.names, self.slots(), names)
 
     def __str__(self) -> str:
         return " o ".join(cute_swizzle(p) if isinstance(p, Swizzle) else str(p) for p in self.parts)
-
-
-def function(one: Layout | LayoutChain, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
-    """What every slot holds, its coordinates in this order of the axes; others are of size one."""
-    at = [one.names.index(name) for name in names]
-    return {tuple(slot[i] for i in at): point for slot, point in one.slots()}
 
 
 def cute_swizzle(swizzle: Swizzle) -> str:

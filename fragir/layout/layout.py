@@ -142,6 +142,7 @@ from fragir.layout.slots import (
     flipped_point,
     nested_points,
     slot_array,
+    tabulated,
     without_flips,
 )
 
@@ -342,8 +343,8 @@ class Layout(Drawn):
             return False
         if not self.where and not other.where:
             return self.offset == other.offset and mine == others
-        names = tuple(mine)
-        return self._function(names) == other._function(names)
+        tables = [tabulated(one.names, one.slots(), tuple(mine)) for one in (self, other)]
+        return tables[0] == tables[1]
 
     @property
     def _canonical(self) -> tuple[Axis, ...]:
@@ -354,10 +355,6 @@ class Layout(Drawn):
     @cached_property
     def _essence(self) -> dict[str, Axis]:
         return {axis.name: axis for axis in self._canonical if axis.modes}
-
-    def _function(self, names: tuple[str, ...]) -> dict[Point, Point | None]:
-        at = [self.names.index(name) for name in names]
-        return {tuple(slot[i] for i in at): point for slot, point in self.slots()}
 
     def formula(self) -> str:
         """The layout in the notation of the PTX ISA, which `fragir.layout.formula` reads.

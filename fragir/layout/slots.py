@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 Nested: TypeAlias = "list[Nested] | Point | None"
 
 
+def tabulated(
+    axes: Sequence[str], slots: Iterable[tuple[Point, Point | None]], names: Sequence[str]
+) -> dict[Point, Point | None]:
+    """What every slot holds, its coordinates in this order of the axes; others are of size one."""
+    at = [axes.index(name) for name in names]
+    return {tuple(slot[i] for i in at): point for slot, point in slots}
+
+
 def check_slots(axes: Sequence[Axis]) -> None:
     """LayoutError where there are more slots than are looked at one by one."""
     slots = prod(axis.size for axis in axes)

@@ -28,6 +28,7 @@ from xdsl.ir.affine import (
 
 from fragir.dialects.frag.reductions import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
+from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.linalg.shaped import SoftmaxOp
 from fragir.errors import FragirError
 from fragir.reference import elementwise
@@ -50,11 +51,6 @@ _KINDS: dict[AffineBinaryOpKind, Callable[[Array, Array], Array]] = {
     AffineBinaryOpKind.FloorDiv: lambda x, y: x // y,
     AffineBinaryOpKind.CeilDiv: lambda x, y: -(-x // y),
 }
-
-
-def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
-    """The indexing maps, one an operand."""
-    return [attribute.data for attribute in op.get_indexing_maps()]
 
 
 def extents_of(run: Run, op: LinalgStructuredOperation) -> list[int]:

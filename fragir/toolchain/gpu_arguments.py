@@ -6,7 +6,7 @@ import ctypes
 import importlib
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from fragir.errors import FragirError, pass_on
 from fragir.toolchain.arguments import pack, size_of
@@ -79,11 +79,6 @@ class TiledArray(Protocol):
     def shape(self) -> tuple[int, ...] | None: ...
     @property
     def promotion(self) -> int: ...
-
-
-def is_tensor_map(value: object) -> TypeGuard[TiledArray]:
-    """Whether an argument of a launch is a tensor map."""
-    return all(hasattr(value, name) for name in ("array", "box", "swizzle", "im2col"))
 
 
 def encode(cuda: ModuleType, tiles: TiledArray, address: int, do: Call, place: str) -> bytes:
@@ -220,10 +215,10 @@ class Buffers:
 
 def value_of(buffers: Buffers, argument: object, kind: str, place: str, stream: int) -> bytes:
     """The bytes of one parameter: an address, a scalar or a struct."""
-    from fragir.emulator.launch.arguments import needs_packer
+    from fragir.emulator.launch.arguments import is_tensor_map, needs_packer
 
     if is_tensor_map(argument):
-        return _tensor_map(buffers, argument, kind, place, stream)
+        return _tensor_map(buffers, cast("TiledArray", argument), kind, place, stream)
     if needs_packer(argument):
         data = _packer(buffers, stream).pack(argument, place, size_of(kind))
         if len(data) != size_of(kind):

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from fragir.errors import FragirError
@@ -15,6 +14,7 @@ from fragir.isa.emit import emit_ptx
 from fragir.sweeps.definition import Plan, Result, Sweep, Task, sample
 from fragir.validation import probes
 from fragir.validation.probes import ProbeOutcome
+from fragir.validation.questions import instructions
 
 Document = dict[str, Any]
 FACT_KEYS = ("name", "asks", "assumed", "found", "words")
@@ -172,14 +172,7 @@ def target_of_gpu() -> str:
 
 def job_of(task: Task) -> Job:
     mnemonic, variant, target = task.what
-    return Job(_instructions(target)[mnemonic], variant, target)
-
-
-@cache
-def _instructions(target: str) -> dict[str, Instruction]:
-    from fragir import isa
-
-    return {each.mnemonic: each for each in isa.instructions(target=target)}
+    return Job(instructions(target)[mnemonic], variant, target)
 
 
 def kernel_hash(job: Job) -> str:
