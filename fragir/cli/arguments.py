@@ -344,11 +344,11 @@ def array_bytes(array: Array) -> bytes:
 # The arguments and variables of a launch with their files read.
 
 
-class LoadedArguments(list[object]):
+class LoadedArguments(list[Any]):
     """The arguments of one run; `arrays` by the files that they came from, `variables` by name."""
 
     def __init__(
-        self, values: Iterable[object], arrays: dict[str, Array], variables: dict[str, Array]
+        self, values: Iterable[Any], arrays: dict[str, Array], variables: dict[str, Array]
     ) -> None:
         super().__init__(values)
         self.arrays, self.variables = arrays, variables

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from fragir import isa
 from fragir.draw.svg import COUNT, colour, hexadecimal
@@ -160,7 +161,7 @@ def _forms(operand: Operand) -> Iterator[list[object]]:
             yield [major, swizzle, form.mn, form.k, shared.leading, shared.stride, form.text]
 
 
-def _field(field: Field) -> dict[str, object]:
+def _field(field: Field) -> dict[str, Any]:
     return {
         "name": field.name,
         "high": field.high,
@@ -170,7 +171,7 @@ def _field(field: Field) -> dict[str, object]:
     }
 
 
-def descriptor_tables() -> dict[str, object]:
+def descriptor_tables() -> dict[str, Any]:
     """The fields of descriptors, by kind."""
     return {
         "matrix": {

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step, is_slice, store
 from fragir.emulator.numbers.types import Array, DType
@@ -90,7 +89,7 @@ def typed_step(
     out: Row | None,
     sources: Sequence[Row],
     dtype: DType,
-    given: npt.DTypeLike | None = None,
+    given: DType | None = None,
 ) -> Step | None:
     """As `elementwise`, of a function from arrays of a type to one of a type.
 
@@ -98,9 +97,8 @@ def typed_step(
     """
     if out is None:
         return nothing
-    into = np.dtype(dtype)
-    rows = [seen_as(row, into if given is None else np.dtype(given)) for row in sources]
-    target = seen_as(out, into) if out.dtype.itemsize % into.itemsize == 0 else None
+    rows = [seen_as(row, dtype if given is None else given) for row in sources]
+    target = seen_as(out, dtype) if out.dtype.itemsize % dtype.itemsize == 0 else None
     views = [row for row in rows if row is not None]
     if target is None or len(views) < len(rows):
         return None

@@ -66,7 +66,7 @@ def decode(d: Decoder, ins: Instruction, found: Found) -> Step:
             step = typed_step(quick.function, out, rows, quick.into, quick.given)
             if step is not None:
                 return step
-        else:
+        elif quick.given is not None:
             views = [seen_as(row, quick.given) for row in rows]
             seen = [row for row in views if row is not None]
             if len(seen) == len(rows):

@@ -7,10 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.numbers import quick
-from fragir.emulator.numbers.types import Array, some, width_of
+from fragir.emulator.numbers.types import Array, DType, some, width_of
 from fragir.emulator.values import reals
 from fragir.emulator.values.arrays import UFUNCS, Function, Writer, dtype, of1, of3
 from fragir.emulator.values.language import (
@@ -29,12 +28,16 @@ class Quick(NamedTuple):
     """A short road: a function of arrays of `given` to one of `into` (None: as they are)."""
 
     function: Function
-    given: npt.DTypeLike | None = None
-    into: npt.DTypeLike | None = None
+    given: DType | None = None
+    into: DType | None = None
 
 
 #: The type in which the functions of `numbers/quick.py` take and give the values of a format.
-TYPES: dict[str, type[np.generic]] = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}
+TYPES: dict[str, DType] = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(np.uint16),
+}
 _SUMS: dict[str, np.ufunc] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 _NATIVE: dict[str, Callable[[np.ufunc], Function]] = {
     "f32": quick.native,
@@ -168,7 +171,7 @@ def _extremes(node: Node) -> Function | None:
     return of3(lambda a, b, c: pair(pair(a, b), c))
 
 
-def _to(kind: npt.DTypeLike) -> Function:
+def _to(kind: DType) -> Function:
     return of1(lambda a: a.astype(kind))
 
 
