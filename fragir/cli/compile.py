@@ -289,11 +289,7 @@ def _tell_slow(given: Compilation) -> None:
     from fragir import compiler
 
     kernel = compiler.compile(
-        given.text,
-        target=given.target,
-        entry=given.entry,
-        passes=given.passes,
-        filename=given.name,
+        given.text, target=given.target, entry=given.entry, passes=given.passes, filename=given.name
     )
     for remark in kernel.lint():
         note(f"note: {remark}")
