@@ -373,7 +373,8 @@ def memory_of(
         return TileMemory(along, bits, 1, masked=masked)
     known = [index for index in map(_number, indices) if index is not None]
     edge = [pitches[-1]] if masked else []  # a row may end inside of an access
-    steps = together(bits, (*pitches, *known[-1:], *edge))
+    rows = pitches if len(type_.get_shape()) > 1 else []
+    steps = together(bits, (*rows, *known[-1:], *edge))
     return TileMemory(along, bits, steps, masked=masked)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -10,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
-from fragir.layout import Layout
+from fragir.layout import Axis, Layout, Mode
 from fragir.layout.distribution import handed_out
 from fragir.layout.modes import WARP
 from fragir.mlir.diagnostics import fail
@@ -51,8 +52,8 @@ def tile_text(value: SSAValue) -> str:
 
 
 def default_layout(tile: frag.TileType, threads: int, together: int | None = None) -> Layout:
-    """A layout for a tile that no instruction touches: rows in order, 16 bytes a lane; fewer where
-    memory lets but `together` elements be accessed at once: then lanes lie beside each other.
+    """A layout for a tile that no instruction touches: rows in order, 16 bytes a lane. Where memory
+    lets but `together` elements be accessed at once, lanes lie beside each other by so many.
 
     Lanes lie along the last dimension as far as they divide it, then along the one before it, and
     warps behind them. Of a tile with fewer elements than threads several threads hold the same
@@ -61,11 +62,11 @@ def default_layout(tile: frag.TileType, threads: int, together: int | None = Non
     bytes.
     """
     vector = _vector(tile, threads)
-    while together is not None and together < vector and vector > _least(tile):
-        vector //= 2
     lanes, warps = min(threads, WARP), max(1, threads // WARP)
     units = (*(1,) * (len(tile.shape) - 1), vector)
     layout = handed_out(tile.shape, {"element": units, "lane": lanes, "warp": warps})
+    if together is not None and together < vector:
+        layout = _interleaved(layout, vector, max(together, _least(tile)))
     copies = prod(layout.sizes.values()) > prod(tile.shape)
     if not copies or prod(tile.shape) < threads * vector:
         return layout
@@ -73,6 +74,27 @@ def default_layout(tile: frag.TileType, threads: int, together: int | None = Non
 
     found = covering(tile.shape, _widest(tile, threads), lanes, warps)
     return min(layout, found, key=lambda one: one.size("element"))
+
+
+def _interleaved(layout: Layout, vector: int, together: int) -> Layout:
+    """The same elements in each row of lanes, but a lane's by so many, and the next lane's behind
+    them; the layout itself where lanes do not lie along the last dimension."""
+    last = layout.rank - 1
+    element, lane = (layout.axis(name).modes for name in ("element", "lane"))
+    along = [tuple(by * (dim == last) for dim in range(last + 1)) for by in (1, vector)]
+    if not element or not lane or (element[0], lane[0].step) != (Mode(vector, along[0]), along[1]):
+        return layout
+
+    def mode(size: int, by: int) -> Mode:
+        return Mode(size, tuple(by * (dim == last) for dim in range(last + 1)))
+
+    count = lane[0].size
+    axes = {
+        "lane": (mode(count, together), *lane[1:]),
+        "element": (mode(together, 1), mode(vector // together, together * count), *element[1:]),
+    }
+    changed = tuple(Axis(axis.name, axes.get(axis.name, axis.modes)) for axis in layout.axes)
+    return replace(layout, axes=changed).simplified()
 
 
 def _vector(tile: frag.TileType, threads: int) -> int:
