@@ -7,8 +7,9 @@ gives what one rounding of the exact value gives (Boldo and Melquiond, IEEE TC 5
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -208,16 +209,16 @@ def _one_f64(operation: str, mode: str, values: Sequence[float]) -> float:
     with np.errstate(all="ignore"):
         a = np.float64(values[0])
         b = np.float64(values[1]) if len(values) > 1 else a
-        plain: dict[str, np.float64] = {
-            "add": a + b,
-            "mul": a * b,
-            "div": a / b,
-            "sqrt": np.sqrt(a),
-            "fma": a * b + values[-1],
+        plain: dict[str, Callable[[], np.float64]] = {
+            "add": lambda: a + b,
+            "mul": lambda: a * b,
+            "div": lambda: a / b,
+            "sqrt": lambda: np.sqrt(a),
+            "fma": lambda: a * b + values[-1],
         }
-    near = float(plain[operation])
-    if not all(np.isfinite(values)):
-        if operation == "fma" and np.isfinite(values[0]) and np.isfinite(values[1]):
+        near = float(plain[operation]())
+    if not all(map(isfinite, values)):
+        if operation == "fma" and isfinite(values[0]) and isfinite(values[1]):
             return values[2]  # a finite product, even one that overflows f64
         return near
     if (operation == "div" and values[1] == 0) or (operation == "sqrt" and values[0] <= 0):
@@ -251,10 +252,8 @@ def round_rational(exact: Fraction, mode: str) -> float:
     form = FORMATS["f64"]
     magnitude, negative = abs(exact), exact < 0
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    while magnitude < Fraction(2) ** exponent:
+    if magnitude < Fraction(2) ** exponent:
         exponent -= 1
-    while magnitude >= Fraction(2) ** (exponent + 1):
-        exponent += 1
     quantum = Fraction(2) ** (max(exponent, form.lowest) - form.fraction)
     steps, rest = divmod(magnitude, quantum)
     away = {"rz": False, "rm": negative, "rp": not negative}.get(mode)
