@@ -76,6 +76,7 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/cliffs.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/statements.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/operands.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/schedules.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/attention.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/emulator.py --update docs/benchmarks.md

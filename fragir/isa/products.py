@@ -112,6 +112,7 @@ def is_emulated(a: str, target: str) -> bool:
     return any(lowering_of((), form, target) == "emulated" for form in _forms(DENSE, a))
 
 
+@per_table
 def has_wgmma(a: str, target: str) -> bool:
     """Whether a target multiplies a type of A by warpgroups."""
     table = current()

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.canonical import SWIZZLES
-from fragir.layout import Axis, Layout, LayoutError, quotient
+from fragir.layout import Axis, Layout, LayoutError, Mode, quotient
 from fragir.layout.shared import CHUNK, swizzled_elements
 
 # -- alignments ------------------------------------------------------------------------------------
@@ -34,6 +34,7 @@ TENSOR_BOX = 128
 
 
 LARGEST_SIDE = 256
+_PATTERN = 8  # rows after which a swizzle repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ def box_copies(layout: Layout, bits: int, shape: tuple[int, int], parts: int = 1
     >>> from fragir.layout import Layout
     >>> box_copies(Layout.parse("row [8:^72 64:512] col [64:1]"), 16, (512, 64))
     BoxCopies(box=(256, 64), swizzle=128, places=((0, 0, 0), (256, 0, 32768)), exact=True)
+    >>> box_copies(Layout.parse("row [8:^72 26:512] col [64:1]"), 16, (208, 64), parts=2)
+    BoxCopies(box=(104, 64), swizzle=128, places=((0, 0, 0), (104, 0, 13312)), exact=True)
     """
     layout, size = _require_box_layout(layout, bits), bits // 8
     extent = layout.size("row")
@@ -165,7 +168,9 @@ def _panels(
     try:
         rest = quotient(layout, box)
     except LayoutError:
-        return None
+        rest = _by_patterns(layout, shape, bits, swizzle) if cut_rows and swizzle else None
+        if rest is None:
+            return None
     whole = (max(8 * swizzle, TENSOR_BOX)) * 8 // bits
     steps = [mode for axis in rest.axes for mode in axis.modes]
     if (rest.size("row") > 1 and not cut_rows) or any(
@@ -176,3 +181,24 @@ def _panels(
         return None
     axes = Axis("row", rest.axis("row").modes), Axis("col", rest.axis("col").modes)
     return Layout(axes, rest.dims, rest.offset)
+
+
+def _by_patterns(layout: Layout, shape: tuple[int, int], bits: int, swizzle: int) -> Layout | None:
+    """The same for boxes whose rows are whole patterns of the swizzle but no power of two of them:
+    sums and exclusive ors of such places are no layout, but places of patterns are sums alone."""
+    pattern = replace(
+        swizzled_elements((_PATTERN, shape[1]), bits, swizzle).simplified(), dims=layout.dims
+    )
+    count, odd = divmod(shape[0], _PATTERN)
+    try:
+        rest = quotient(layout, pattern)
+    except LayoutError:
+        return None
+    modes = rest.axis("row").modes
+    if odd or len(modes) != 1 or modes[0].xor or modes[0].size % count:
+        return None
+    step = modes[0].stride[0]
+    if step * bits != 8 * _PATTERN * swizzle:  # patterns of a box follow each other
+        return None
+    row = Mode(modes[0].size // count, (step * count,))
+    return replace(rest, axes=(Axis("row", (row,)), rest.axis("col")))

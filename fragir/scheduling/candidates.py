@@ -21,6 +21,8 @@ _FILE = 65536  # registers of an SM (CUDA C++ Programming Guide, technical speci
 _RESERVED = KIB  # bytes of shared memory that a block takes besides its own, from sm_80 on
 _STAGED = 64 * KIB  # of C that is on its way through shared memory; more leaves in pieces
 _TRANSPOSED = 16  # rows, times a number, that a warp transposes in shared memory
+_BOX_BYTES = 64  # of a row of a tensor map's box at least, of tiles that have a choice
+_LEAST_BETWEEN = 80  # columns of a tile: of fewer wgmma reads as much of A for less
 _PRODUCER = 32  # threads of a role that only copies
 
 
@@ -200,6 +202,8 @@ class SearchSpace(NamedTuple):
     """Each with whether that is at most so many, in even shares."""
     only: tuple[tuple[int, int, int], tuple[int, int], int] | None = None
     """Tile, warps and stages where they are said."""
+    between: bool = True
+    """Whether tiles may have columns between powers of two."""
 
 
 FRAG_TILE = SearchSpace()
@@ -227,7 +231,10 @@ def in_parts(most: int) -> tuple[tuple[int, bool], ...]:
 
 def configurations(problem: GemmProblem, space: SearchSpace = FRAG_TILE) -> Iterator[Configuration]:
     """All that fit the machine, tile by tile."""
-    shapes = shapes_of(problem) if space.only is None else (WarpTile(*space.only[:2]),)
+    if space.only is None:
+        shapes = shapes_of(problem, space.between)
+    else:
+        shapes = iter((WarpTile(*space.only[:2]),))
     for shape in shapes:
         for candidate in _of(problem, shape, space):
             if candidate.problem(problem) is None:
@@ -241,14 +248,16 @@ class WarpTile(NamedTuple):
     warps: tuple[int, int]
 
 
-def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
+def shapes_of(problem: GemmProblem, between: bool = True) -> Iterator[WarpTile]:
     """Tiles that instructions divide, none more than twice as large as the matrix."""
     if problem.wgmma:
         k = problem.promote or max(1024 // problem.bits, wgmma_k(problem.element))
         sides = problem.m, problem.n
         down, across = sides[::-1] if problem.turned else sides
+        step = 0 if problem.promote or not between else _column_step(problem)
+        columns = _columns((32, 64, 128, 256), across, step)
         for m in _sizes((64, 128, 256), down):
-            for n in _sizes((32, 64, 128, 256), across):
+            for n in columns:
                 groups = 1 if m == 64 else 2
                 if m * n > 128 * 256:
                     continue
@@ -259,19 +268,44 @@ def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
         return
     step_m, step_n, step_k = mnk(shapes(DENSE, problem.element, False)[0])
     deep = 1024 // problem.bits if BITS[problem.element] < 64 else 16
+    step = 32 if between and not problem.promote and problem.bits <= 32 else 0
     for k in (problem.promote,) if problem.promote else (deep // 2, deep):
         if k % step_k:
             continue
         for m in _sizes((32, 64, 128, 256), problem.m):
-            for n in _sizes((32, 64, 128, 256), problem.n):
+            for n in _columns((32, 64, 128, 256), problem.n, step):
                 for warps in _warps(m, n):
                     if m % (warps[0] * step_m) == 0 and n % (warps[1] * step_n) == 0:
                         yield WarpTile((m, n, k), warps)
 
 
+def _column_step(problem: GemmProblem) -> int:
+    """In which steps the columns of a tile are looked at between powers of two, of wgmma.
+
+    Along K a box of a tensor map has all of them. Across K it has as many as its swizzle, and one
+    of 32 bytes would ask L2 for a sector at a time.
+    """
+    across = problem.bits == 16 and not problem.b_transposed
+    return _BOX_BYTES * 8 // problem.bits if across else 16
+
+
 def _sizes(sizes: Sequence[int], whole: int) -> list[int]:
     """Those of which more than half is used, and the smallest."""
     return [size for size in sizes if size < 2 * whole] or [sizes[0]]
+
+
+def _columns(sizes: Sequence[int], whole: int, step: int) -> list[int]:
+    """Sizes as of `_sizes`, and those between, in steps, that are the least to cut the matrix into
+    so many."""
+    found = _sizes(sizes, whole)
+    if step:
+        between = range(-(-_LEAST_BETWEEN // step) * step, min(sizes[-1], 2 * whole), step)
+        found += [
+            size
+            for size in between
+            if size not in sizes and ceil(whole / size) < ceil(whole / (size - step))
+        ]
+    return found
 
 
 def _warps(m: int, n: int) -> Iterator[tuple[int, int]]:
@@ -285,6 +319,8 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
     for role in space.roles:
         if role != "together" and not problem.wgmma:
             continue
+        warps = shape.warps if role != "ping-pong" or space.only is not None else (1, 1)
+        depths: dict[tuple[bool, int], Sequence[int]] = {}
         for cluster, persistent, (order, group), staged, (parts, even) in product(
             space.clusters if role != "together" else (1,),
             space.persistent if role == "together" else (True,),
@@ -299,10 +335,13 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
             goes_on = persistent or even
             words = (problem.wgmma, role, cluster, goes_on, order, rows, staged, parts, even)
             if space.only is not None:
-                yield Configuration(shape.tile, shape.warps, space.only[2], *words)
-                continue
-            warps = shape.warps if role != "ping-pong" else (1, 1)
-            yield from _deep(problem, shape.tile, warps, words, space.most_stages)
+                stages: Sequence[int] = (space.only[2],)
+            elif (staged, parts) in depths:
+                stages = depths[staged, parts]
+            else:
+                first = Configuration(shape.tile, warps, 1, *words)
+                stages = depths[staged, parts] = _depths(problem, first, space.most_stages)
+            yield from (Configuration(shape.tile, warps, each, *words) for each in stages)
 
 
 def _worth_parts(problem: GemmProblem, tile: tuple[int, int, int], parts: int) -> bool:
@@ -315,21 +354,14 @@ def _worth_parts(problem: GemmProblem, tile: tuple[int, int, int], parts: int) -
     return problem.k >= 4 * parts * k and tiles < 4 * problem.device.sms
 
 
-def _deep(
-    problem: GemmProblem,
-    tile: tuple[int, int, int],
-    warps: tuple[int, int],
-    words: tuple[bool, str, int, bool, str, int, bool, int, bool],
-    most: int,
-) -> Iterator[Configuration]:
+def _depths(problem: GemmProblem, candidate: Configuration, most: int) -> list[int]:
     """For each number of blocks that an SM may hold, as many stages as leave room for them."""
     if not has(CP_ASYNC, problem.target):
-        yield Configuration(tile, warps, 1, *words)
-        return
-    held = 0
+        return [1]
+    held, found = 0, list[int]()
     for stages in range(most, 1, -1):
-        candidate = Configuration(tile, warps, stages, *words)
-        resident = candidate.resident(problem)
+        resident = candidate._replace(stages=stages).resident(problem)
         if resident > held:
-            yield candidate
+            found.append(stages)
             held = resident
+    return found

@@ -9,7 +9,9 @@ wait for that. What lies outside of the matrix the engine leaves out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from math import gcd
 from typing import NamedTuple
 
@@ -188,13 +190,11 @@ def _goes_along(value: SSAValue, store: frag.StoreOp) -> bool:
     return frag.tile_of(value).placement is None and len(frag.tile_of(value).shape) == 2
 
 
-def cut_into_pieces(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
-    """Stores of so many groups of columns, in place of a store of a tile of two dimensions."""
-    tile = frag.tile_of(store.tile)
-    width = tile.shape[1] // count
+def cut_into_pieces(store: frag.StoreOp, widths: Sequence[int]) -> list[frag.StoreOp]:
+    """Stores of groups of so many columns, in place of a store of a tile of two dimensions."""
     at = InsertPoint.before(store)
     found: list[frag.StoreOp] = []
-    for first in range(0, tile.shape[1], width):
+    for first, width in zip(accumulate(widths, initial=0), widths, strict=False):
         transposed, piece = store.transposed is not None, _Piece(store, at, first, width)
         made = frag.StoreOp(
             piece.of(store.tile, 1),
@@ -297,6 +297,10 @@ BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
 """Of a piece: a copy for fewer is not worth its barriers. Half of it of what is transposed."""
+LEAST_COLUMNS = 16
+"""Of the last piece of several: lanes hold whole groups of them, so that it costs no conversion."""
+WIDE = 64
+"""Bytes of a row of a box that are wide enough: of narrower ones there would be many."""
 MOST_LOADED = 32
 """Elements for which a thread loads at once what it stores with a tile."""
 CONVERSIONS = 16 << 10
@@ -310,12 +314,14 @@ class _Outgoing(NamedTuple):
     old: frag.LoadOp | None
     """What is read where it writes, and may come by TMA."""
 
-    def bytes_of(self, pieces: int) -> int:
-        """The shared memory that it takes in so many pieces."""
+    def bytes_of(self, widths: Sequence[int]) -> int:
+        """The shared memory that it takes in pieces of so many columns: of each width twice."""
         tile = frag.tile_of(self.store.tile)
-        rows, cols = tile.shape
-        size = align_buffer(rows * cols // pieces * element_bits(tile.element_type) // 8)
-        return size * min(2, pieces) * (1 if self.old is None else 2)
+        size = tile.shape[0] * element_bits(tile.element_type) // 8
+        total = sum(
+            align_buffer(size * width) * min(2, count) for width, count in Counter(widths).items()
+        )
+        return total * (1 if self.old is None else 2)
 
 
 def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
@@ -364,14 +370,14 @@ def _cut_wide(store: frag.StoreOp, threads: int) -> None:
     most = MOST_LOADED // 2 if turned and loads else MOST_LOADED
     pieces, rest = divmod(tile.shape[0] * tile.shape[1], most * threads)
     if pieces > 1 and not rest and tile.shape[1] % pieces == 0:
-        cut_into_pieces(store, pieces)
+        cut_into_pieces(store, [tile.shape[1] // pieces] * pieces)
 
 
-def _mark(way: _Outgoing, pieces: int) -> None:
+def _mark(way: _Outgoing, pieces: Sequence[int]) -> None:
     """Marks a store, cut to pieces, and fetches what it takes from the same place."""
     apart = _is_own_tile(way.store) or APART in way.store.attributes
     adds = ADDS in way.store.attributes
-    stores = cut_into_pieces(way.store, pieces) if pieces > 1 else [way.store]
+    stores = cut_into_pieces(way.store, pieces) if len(pieces) > 1 else [way.store]
     ring = None
     for store in stores:
         store.attributes[BY_TMA] = UnitAttr()
@@ -389,7 +395,7 @@ def _mark(way: _Outgoing, pieces: int) -> None:
             if ring is None:
                 type_ = frag.RingType([_memory_of(store)])
                 before = InsertPoint.before(_outermost(store))
-                ring = insert_before(frag.RingOp(min(2, pieces), type_), before, "olds")
+                ring = insert_before(frag.RingOp(min(2, len(pieces)), type_), before, "olds")
             _fetch(load, store, ring)
 
 
@@ -485,10 +491,10 @@ def _is_own_tile(store: frag.StoreOp) -> bool:
     return at == loop.places and shape == tuple(loop.tile.get_values()[-2:])
 
 
-def _memory_of(store: frag.StoreOp, pieces: int = 1) -> MemRefType[Attribute]:
-    """Shared memory for a piece of what a store writes, as the copy engine takes it."""
+def _memory_of(store: frag.StoreOp, width: int | None = None) -> MemRefType[Attribute]:
+    """Shared memory for some columns of what a store writes, as the copy engine takes it."""
     tile = frag.tile_of(store.tile)
-    rows, cols = tile.shape[0], tile.shape[1] // pieces
+    rows, cols = tile.shape[0], width or tile.shape[1]
     shape = (rows, cols) if store.transposed is None else (cols, rows)
     return shared_type(tile.element_type, [], shape, False)
 
@@ -511,29 +517,48 @@ def _taken_bytes(function: func.FuncOp) -> int:
     return taken if products <= 1 else taken + CONVERSIONS
 
 
-def _pieces(way: _Outgoing, room: int, columns: int) -> int | None:
-    """In how few pieces a store fits into so many bytes; None where it does not.
+def _pieces(way: _Outgoing, room: int, columns: int) -> list[int] | None:
+    """The widths of as few pieces as fit into so many bytes; None where none do.
 
     Columns of several warps are not cut: those of one would hold a piece.
     """
-    for pieces in _counts(way.store, columns):
-        if way.bytes_of(pieces) <= room and _has_boxes(way.store, pieces):
-            return pieces
+    for widths in _cuts(way, columns):
+        if way.bytes_of(widths) <= room and all(
+            _has_boxes(way.store, each) for each in set(widths)
+        ):
+            return widths
     return None
 
 
-def _counts(store: frag.StoreOp, columns: int) -> Iterator[int]:
-    yield 1
-    width, pieces = frag.tile_of(store.tile).shape[1], 2
-    fewest = FEWEST_COLUMNS if store.transposed is None else FEWEST_COLUMNS // 2
-    while columns == 1 and width % pieces == 0 and width // pieces >= fewest:
-        yield pieces
-        pieces *= 2
+def _cuts(way: _Outgoing, columns: int) -> Iterator[list[int]]:
+    """Into which widths a tile may be cut: halves of halves, or what boxes of a wide swizzle fill
+    and a rest. What a ring brings comes in pieces that are alike."""
+    tile, transposed = frag.tile_of(way.store.tile), way.store.transposed is not None
+    width = tile.shape[1]
+    fewest = FEWEST_COLUMNS // 2 if transposed else FEWEST_COLUMNS
+    if width & (width - 1) == 0:
+        yield [width]
+        pieces = 2
+        while columns == 1 and width // pieces >= fewest:
+            yield [width // pieces] * pieces
+            pieces *= 2
+        return
+    wide = transposed or width * element_bits(tile.element_type) % (8 * WIDE) == 0
+    if wide or columns > 1:
+        yield [width]
+    each = 2 * FEWEST_COLUMNS
+    while columns == 1 and each >= fewest:
+        count, rest = divmod(width, each)
+        if count and rest % LEAST_COLUMNS == 0 and not (rest and way.old):
+            yield [each] * count + [rest] * bool(rest)
+        each //= 2
+    if not wide and columns == 1:
+        yield [width]
 
 
-def _has_boxes(store: frag.StoreOp, pieces: int) -> bool:
+def _has_boxes(store: frag.StoreOp, width: int) -> bool:
     """Whether boxes of a tensor map fill the memory of a piece."""
-    memory = memref.AllocOp((), (), _memory_of(store, pieces))
+    memory = memref.AllocOp((), (), _memory_of(store, width))
     try:
         frag.CopyOp(memory, [], store.memory, store.all_indices(), tma=True).verify_()
     except VerifyException:

@@ -57,14 +57,15 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
 
-    space = FRAG_TILE._replace(parts=(usual.parts or (1, False),))
+    between = _may_lie_between(product, usual)
+    space = FRAG_TILE._replace(parts=(usual.parts or (1, False),), between=between)
     if usual.roles:
         from fragir.passes.tiling.gemm_schedule import space_of
 
         known = space_of(usual)
         if known is None:
             return ScheduleChoice(usual, usual, given)
-        space = known._replace(parts=space.parts)
+        space = known._replace(parts=space.parts, between=between)
     problem = problem_of(product, (m, n, k), target)
     found = choose(problem, configuration_of(usual), space=space)
     best = usual
@@ -73,12 +74,21 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
         from fragir.scheduling.candidates import SPECIALISED
 
         if may_have_roles(product, problem, found):
-            found = choose(problem, found, space=SPECIALISED._replace(parts=space.parts))
+            roles = SPECIALISED._replace(parts=space.parts, between=between)
+            found = choose(problem, found, space=roles)
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
     if not is_suitable(product, best):
         best = usual  # rather than one of which the model knows too little
     return ScheduleChoice(best, usual, given)
+
+
+def _may_lie_between(product: frag.MatmulOp, usual: Schedule) -> bool:
+    """Whether tiles may have columns between powers of two: what is scaled or transposed wants
+    tiles that its parts divide, old C registers for whole pieces of a tile."""
+    epilogue = product.epilogue
+    reads_old = epilogue is not None and any(True for _ in epilogue.block.args[1].uses)
+    return not (product.is_scaled or usual.transposes or reads_old)
 
 
 # -- explained -------------------------------------------------------------------------------------
@@ -126,7 +136,9 @@ def _assumed_sizes(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
 
 def _spaces(product: frag.MatmulOp, choice: ScheduleChoice) -> list[SearchSpace]:
     """What the schedule of a choice is ranked among."""
+    between = _may_lie_between(product, choice.usual)
     spaces = [FRAG_TILE, SPECIALISED] if choice.schedule.roles else [FRAG_TILE]
+    spaces = [space._replace(between=between) for space in spaces]
     if product.parts() is not None:
         return [space._replace(parts=(product.parts() or (1, False),)) for space in spaces]
     if product.through():

@@ -56,7 +56,8 @@ TABLE = [
     ((512, 512, 16384), "sm_90a", (4, False)),
     ((64, 4096, 14336), "sm_90a", (4, False)),  # decoding 64 sequences: an MLP's way down
     ((64, 4096, 14336), "sm_80", (6, False)),
-    ((1536, 1536, 8192), "sm_90a", (3, True)),  # 72 tiles of 132 SMs
+    ((1152, 1152, 16384), "sm_90a", (4, True)),  # 54 tiles of 128 x 192 for 132 SMs
+    ((1536, 1536, 8192), "sm_90a", None),  # 120 tiles of 128 x 160
     ((64, 14336, 4096), "sm_90a", None),  # its way up: memory is what both wait for
     ((2048, 2048, 2048), "sm_90a", None),
     ((8192, 8192, 8192), "sm_90a", None),
@@ -246,12 +247,12 @@ def test_what_parts_would_gain_is_said() -> None:
 
 
 def test_chosen_parts_are_explained() -> None:
-    lines = explained(product((1536, 1536, 8192)))
+    lines = explained(product((1152, 1152, 16384)))
     (chosen,) = (line for line in lines if line.startswith("> "))
-    assert "128x256x64 (persistent, even shares of 3 parts at most)" in chosen
+    assert "128x192x64 (persistent, even shares of 4 parts at most)" in chosen
     assert lines[-1] == (
-        "chosen: 128x256x64, 2x1 warpgroups, 3 stages, persistent, even shares of 3 parts at most: "
-        "1.30 times as fast as the usual 128x256x64, 2x1 warpgroups, 3 stages"
+        "chosen: 128x192x64, 2x1 warpgroups, 3 stages, persistent, even shares of 4 parts at most: "
+        "2.32 times as fast as the usual 128x256x64, 2x1 warpgroups, 3 stages"
     )
     said = explained(product((1536, 1536, 8192), "{split_k = 2 : i64}"))
     assert any(line.startswith("> ") and "2 parts" in line for line in said)
