@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from report import Column, Report, Row, Table, arguments, command, machine, present, status
 from rich.console import Console
@@ -25,7 +25,8 @@ from fragir.passes.tiling.choosing import choice_for
 from fragir.passes.tiling.gemm_schedule import configuration_of, may_have_roles, problem_of
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED
 from fragir.scheduling.choice import choose
-from fragir.scheduling.cost import estimate
+from fragir.scheduling.cost import compulsory, estimate
+from fragir.scheduling.devices import KIB
 from fragir.toolchain.ptxas import assemble
 
 TARGET = "sm_90a"
@@ -74,6 +75,42 @@ PRODUCTS = (
     Product(128, 7168, 4096),
 )
 """Squares, projections of models with 5120 to 8192 channels, and sizes of no power of two."""
+
+
+DECODING = (
+    Product(1, 4096, 4096),
+    Product(16, 4096, 4096),
+    Product(32, 8192, 8192),
+    Product(64, 14336, 4096),
+    Product(64, 4096, 14336),
+    Product(8, 8192, 28672),
+    Product(128, 7168, 4096),
+    Product(64, 1024, 4096),
+)
+"""Few rows: a model's answers, token by token."""
+
+
+def decoding_row(product: Product, target: str) -> Row:
+    """What is on its way to an SM, and the part of memory's rate that this lets a product have."""
+    op = next(each for each in parse(product.program()).walk() if isinstance(each, frag.MatmulOp))
+    problem = problem_of(op, (product.m, product.n, product.k), target)
+    found = configuration_of(choice_for(op, target).schedule)
+    (m, n, k), sms = found.tile, problem.device.sms
+    blocks = ceil(product.m / m) * ceil(product.n / n)
+    resident = min(blocks, sms * found.resident(problem))
+    cost = estimate(problem, found)
+    return {
+        "product": product.name,
+        "target": target,
+        "tile": "x".join(map(str, found.tile)),
+        "stages": found.stages,
+        "roles": found.roles,
+        "sms": min(blocks, sms) / sms,
+        "flight": (found.stages - 1) * (min(m, product.m) + n) * k * 2 * resident / sms / KIB,
+        "wanted": problem.device.in_flight / KIB,
+        "share": compulsory(problem) / cost.cycles,
+        "limit": cost.limit,
+    }
 
 
 def row(product: Product) -> Row:
@@ -135,7 +172,26 @@ def main() -> int:
         rows,
         f"Geometric mean of the first {len(gains)}: {mean:.2f}.",
     )
-    report = Report("schedules", command(options), machine(("xdsl",)), [table])
+    few = DECODING[1:2] if options.quick else DECODING
+    decoding = Table(
+        "Products of few rows, f16",
+        (
+            Column("product", "M x N x K"),
+            Column("target", "target"),
+            Column("tile", "tile"),
+            Column("stages", "stages", "d"),
+            Column("roles", "roles"),
+            Column("sms", "SMs used", ".0%"),
+            Column("flight", "KiB under way, an SM", ".1f"),
+            Column("wanted", "memory wants", ".0f"),
+            Column("share", "of memory's rate", ".0%"),
+            Column("limit", "waits for"),
+        ),
+        [decoding_row(product, target) for target in (TARGET, "sm_80") for product in few],
+        "Under way: (stages - 1) slots of all blocks that run, over the SMs. The part of memory's "
+        "rate is the time for A and B at that rate, over the model's.",
+    )
+    report = Report("schedules", command(options), machine(("xdsl",)), [table, decoding])
     present(report, options)
     return 0
 

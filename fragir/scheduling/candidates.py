@@ -188,6 +188,13 @@ class Configuration(NamedTuple):
         )
 
 
+class WarpTile(NamedTuple):
+    """A tile and who multiplies it."""
+
+    tile: tuple[int, int, int]
+    warps: tuple[int, int]
+
+
 class SearchSpace(NamedTuple):
     """Which candidates there are: what a compiler knows to write."""
 
@@ -198,10 +205,16 @@ class SearchSpace(NamedTuple):
     """Each with rows of a group; 0 is the group that reads least."""
     staged: Sequence[bool] = (False,)
     most_stages: int = 3
+    deepest: int = 0
+    """The same once more, where many copies are to be under way; 0 for no more."""
     parts: tuple[tuple[int, bool], ...] = ((1, False),)
     """Each with whether that is at most so many, in even shares."""
     only: tuple[tuple[int, int, int], tuple[int, int], int] | None = None
     """Tile, warps and stages where they are said."""
+    tile: WarpTile | None = None
+    """A tile that is said, and who multiplies it where one role does."""
+    stages: int | None = None
+    """Stages that are said."""
     between: bool = True
     """Whether tiles may have columns between powers of two."""
 
@@ -231,21 +244,16 @@ def in_parts(most: int) -> tuple[tuple[int, bool], ...]:
 
 def configurations(problem: GemmProblem, space: SearchSpace = FRAG_TILE) -> Iterator[Configuration]:
     """All that fit the machine, tile by tile."""
-    if space.only is None:
-        shapes = shapes_of(problem, space.between)
-    else:
+    if space.only is not None:
         shapes = iter((WarpTile(*space.only[:2]),))
+    elif space.tile is not None:
+        shapes = iter((space.tile,))
+    else:
+        shapes = shapes_of(problem, space.between)
     for shape in shapes:
         for candidate in _of(problem, shape, space):
             if candidate.problem(problem) is None:
                 yield candidate
-
-
-class WarpTile(NamedTuple):
-    """A tile and who multiplies it."""
-
-    tile: tuple[int, int, int]
-    warps: tuple[int, int]
 
 
 def shapes_of(problem: GemmProblem, between: bool = True) -> Iterator[WarpTile]:
@@ -319,6 +327,9 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
     for role in space.roles:
         if role != "together" and not problem.wgmma:
             continue
+        few = _tiles(problem, shape.tile) <= problem.device.sms and space.only is None
+        if role == "ping-pong" and few:
+            continue  # a block has one tile, and nothing to do by turns
         warps = shape.warps if role != "ping-pong" or space.only is not None else (1, 1)
         depths: dict[tuple[bool, int], Sequence[int]] = {}
         for cluster, persistent, (order, group), staged, (parts, even) in product(
@@ -330,17 +341,23 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
         ):
             if len(space.parts) > 1 and not _worth_parts(problem, shape.tile, parts):
                 continue
+            if cluster > 1 and problem.m <= shape.tile[0] and space.only is None:
+                continue  # no two tiles share columns of B
             running = problem.device.sms // cluster
             rows = group or best_group(shape.tile[0] * cluster, shape.tile[1], running)
             goes_on = persistent or even
             words = (problem.wgmma, role, cluster, goes_on, order, rows, staged, parts, even)
             if space.only is not None:
                 stages: Sequence[int] = (space.only[2],)
+            elif space.stages is not None:
+                stages = (space.stages,)
             elif (staged, parts) in depths:
                 stages = depths[staged, parts]
             else:
                 first = Configuration(shape.tile, warps, 1, *words)
-                stages = depths[staged, parts] = _depths(problem, first, space.most_stages)
+                most = [space.most_stages, space.deepest] if space.deepest else [space.most_stages]
+                found = {each for limit in most for each in _depths(problem, first, limit)}
+                stages = depths[staged, parts] = sorted(found, reverse=True)
             yield from (Configuration(shape.tile, warps, each, *words) for each in stages)
 
 
@@ -349,9 +366,11 @@ def _worth_parts(problem: GemmProblem, tile: tuple[int, int, int], parts: int) -
     SMs wait for work."""
     if parts == 1:
         return True
-    m, n, k = tile
-    tiles = ceil(problem.m / m) * ceil(problem.n / n) * problem.batch
-    return problem.k >= 4 * parts * k and tiles < 4 * problem.device.sms
+    return problem.k >= 4 * parts * tile[2] and _tiles(problem, tile) < 4 * problem.device.sms
+
+
+def _tiles(problem: GemmProblem, tile: tuple[int, int, int]) -> int:
+    return ceil(problem.m / tile[0]) * ceil(problem.n / tile[1]) * problem.batch
 
 
 def _depths(problem: GemmProblem, candidate: Configuration, most: int) -> list[int]:

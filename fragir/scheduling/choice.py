@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from fragir.scheduling.candidates import (
     FRAG_TILE,
+    SPECIALISED,
     Configuration,
     GemmProblem,
     SearchSpace,
@@ -23,6 +24,11 @@ BETTER = 1.1
 FINER = 1.03
 """The same of a tile with columns between powers of two, beside one without: its C leaves in
 narrower boxes, which the model does not see."""
+STAGE = 1 / 500
+"""How much more each stage costs beyond those that are usual: of schedules that are alike the one
+with fewer is taken."""
+TURNS = 1.005
+"""The same of roles that multiply by turns, for sizes that only a launch knows."""
 
 
 class Ranked(NamedTuple):
@@ -79,7 +85,7 @@ def choose_for_several(
             if share > (1.0 if total else 1 / BETTER):
                 return inf
             total += share
-        return total
+        return total * _weight(one) * (TURNS if one.roles == "ping-pong" else 1.0)
 
     every = [(shares(bound, one), one) for one in configurations(problems[-1], space)]
     best, least = usual, inf
@@ -125,8 +131,11 @@ def choose(
 
 
 def _weight(one: Configuration) -> float:
+    """What a cost is multiplied by for what the model does not see."""
     m, n, _ = one.tile
-    return FINER if m & (m - 1) or n & (n - 1) else 1.0
+    between = FINER if m & (m - 1) or n & (n - 1) else 1.0
+    space = FRAG_TILE if one.roles == "together" else SPECIALISED
+    return between * (1 + STAGE * max(0, one.stages - space.most_stages))
 
 
 # -- explanation -----------------------------------------------------------------------------------
@@ -206,6 +215,9 @@ def explain_choice(
     misfit = chosen.problem(problem)
     if given:
         why = f"{', '.join(given)} of the product {'says' if len(given) == 1 else 'say'} so"
+        if chosen.roles != usual.roles:
+            share = estimate(problem, usual).cycles / estimate(problem, chosen).cycles
+            why += f"; with roles {share:.2f} times as fast as without"
     elif sampled is not None and chosen != usual:
         share = estimate(problem, usual).cycles / estimate(problem, chosen).cycles
         why = (

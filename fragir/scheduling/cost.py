@@ -13,7 +13,7 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from fragir.isa.model import BITS
-from fragir.scheduling.candidates import Configuration, GemmProblem
+from fragir.scheduling.candidates import Configuration, GemmProblem, SearchSpace
 from fragir.scheduling.devices import Device
 from fragir.scheduling.l2 import USABLE, Traffic, traffic
 
@@ -38,6 +38,9 @@ _COLUMNS, _HELD = 32, 16
 OVERLAP = 6
 """Of resources that are busy at once: the norm of their cycles. Infinity would be the largest of
 them; by 6 two that are alike cost 12 % more."""
+DEEP = {False: 12, True: 8}
+"""Stages at most of products that are bound by memory: with a role that fetches, and where each
+stage is written out ahead of the loop."""
 _WAVES = 8  # that are looked at for L2, of more they are alike
 
 # Relative to f16. Consumer GPUs sum f16 in f32 at half the rate, so integers have four times it.
@@ -95,6 +98,27 @@ def rate(problem: GemmProblem, wgmma: bool) -> float:
     return device.tensor * speed * (1.0 if wgmma else device.mma_share)
 
 
+def compulsory(problem: GemmProblem) -> float:
+    """Cycles in which memory gives A and B once."""
+    moved = (problem.m + problem.n) * problem.k * problem.bits / 8 * problem.batch
+    return moved / (problem.device.dram_bytes * problem.device.sms)
+
+
+def is_bound_by_memory(problem: GemmProblem) -> bool:
+    """Whether memory gives A and B slower than tensor cores multiply them, however the product is cut: of few rows or
+    columns, as where a model answers few at once. So many bytes must then be on their way."""
+    products = 2.0 * problem.m * problem.n * problem.k * problem.batch
+    tensor = products / (rate(problem, problem.wgmma) * problem.device.sms)
+    return compulsory(problem) > tensor
+
+
+def deep(space: SearchSpace, problem: GemmProblem) -> SearchSpace:
+    """A space with as many stages as a product wants that is bound by memory."""
+    if not is_bound_by_memory(problem):
+        return space
+    return space._replace(deepest=DEEP["together" in space.roles])
+
+
 def at_least(problem: GemmProblem, candidate: Configuration) -> Estimate:
     """The cost of a candidate if device memory were as fast as could be: quick to tell."""
     return _estimate(problem, candidate, False)
@@ -116,7 +140,10 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
     tensor = 2.0 * m * n * k / rate(problem, candidate.wgmma)
     moved = _shared_bytes(candidate) + (2.0 * m * k if problem.transposes else 0.0)
     shared = moved * size / SHARED_RATE
-    l2 = (m + n / candidate.cluster) * k * size / device.l2_rate
+    # what lies outside of a matrix is filled with zeros, not read
+    sides = min(m, problem.m), min(n, problem.n)
+    slot = (sides[0] + sides[1] / candidate.cluster) * k * size
+    l2 = slot / device.l2_rate
     store = work.store
     each = ceil(work.units / device.sms)  # tiles, or parts of them, of the busiest SM
     together = min(resident, each)
@@ -137,17 +164,22 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
         cycles = max(each * steps * step, each * store / 2) + store + START
     if after:  # one of a tile's blocks adds up its parts, which the SMs share
         cycles += after * ceil(each / (candidate.parts * together))
-    dram = 0.0
+    waits = steps > 1 and is_bound_by_memory(problem)
+    running = min(work.units, device.sms * resident)
+    flight = slot * max(1, candidate.stages - 1) * running / device.sms
+    dram = compulsory(problem) * max(1.0, device.in_flight / flight) if waits else 0.0
     if memory:
         cuts = 1 if candidate.even else candidate.parts  # of which one is read after the other
-        slabs = int(m * problem.k * size / cuts), int(n * problem.k * size / cuts)
+        slabs = int(sides[0] * problem.k * size / cuts), int(sides[1] * problem.k * size / cuts)
         words = candidate.order, candidate.group, candidate.cluster
         read = _traffic(rows, columns, slabs, device.sms * together, device, words)
-        written = problem.m * problem.n * BITS[problem.result] / 8
-        moved = (read.dram * cuts + written) * problem.batch + _in_memory(
-            problem, work.handed_in * m * n
-        )
-        dram = moved / (device.dram_bytes * device.sms)
+        written = problem.m * problem.n * BITS[problem.result] / 8 * problem.batch
+        written += _in_memory(problem, work.handed_in * m * n)
+        moved = read.dram * cuts * problem.batch
+        if waits:  # what is on its way comes from memory, but for what L2 has for several
+            share = min(1.0, read.dram / max(1, read.l2))
+            moved *= max(1.0, device.in_flight / (share * flight))
+        dram = max(dram, (moved + written) / (device.dram_bytes * device.sms))
     total = max(cycles, dram + START)
     return Estimate(
         total,

@@ -40,6 +40,8 @@ class Device(NamedTuple):
     """Bytes a cycle from L2 to one SM while all read."""
     dram_rate: float
     """GB/s of device memory."""
+    in_flight: int
+    """Bytes on their way to each SM with which memory is busy."""
     source: str
 
     def __repr__(self) -> str:
@@ -52,38 +54,81 @@ class Device(NamedTuple):
 
 
 # The CUDA C++ Programming Guide, "Technical specifications per compute capability", has warps,
-# blocks and shared memory of an SM. mma.sync on Hopper: arXiv 2501.12084, table VII (65 %).
+# blocks and shared memory of an SM. mma.sync on Hopper: arXiv 2501.12084, table VII (65 %). Bytes in
+# flight: CCCL, cub/device/dispatch/tuning/tuning_transform.cuh, arch_to_min_bytes_in_flight.
 DEVICES = (
     Device(
-        *("T4", "sm_75", 40, 1.59, 1024, 1.0, 64 * KIB, 32, 16, 4 * MIB, 32, 320),
+        *("T4", "sm_75", 40, 1.59, 1024, 1.0, 64 * KIB, 32, 16, 4 * MIB, 32, 320, 12 * KIB),
         "NVIDIA Turing whitepaper, table 3; L2: arXiv 1903.07486, section 3",
     ),
     Device(
-        *("A100", "sm_80", 108, 1.41, 2048, 1.0, 164 * KIB, 64, 32, 40 * MIB, 47.4, 2039),
+        *("A100", "sm_80", 108, 1.41, 2048, 1.0, 164 * KIB, 64, 32, 40 * MIB, 47.4, 2039, 16 * KIB),
         "NVIDIA A100 whitepaper, tables 1 and 4 (L2: 5120 bytes a cycle); 80 GB SXM",
     ),
     Device(
-        *("RTX 3090", "sm_86", 82, 1.695, 512, 1.0, 100 * KIB, 48, 16, 6 * MIB, 32, 936),
+        *("RTX 3090", "sm_86", 82, 1.695, 512, 1.0, 100 * KIB, 48, 16, 6 * MIB, 32, 936, 16 * KIB),
         "NVIDIA Ampere GA102 whitepaper, table 9; L2's rate is assumed",
     ),
     Device(
-        *("RTX 4090", "sm_89", 128, 2.52, 512, 1.0, 100 * KIB, 48, 24, 72 * MIB, 32, 1008),
+        *(
+            "RTX 4090",
+            "sm_89",
+            128,
+            2.52,
+            512,
+            1.0,
+            100 * KIB,
+            48,
+            24,
+            72 * MIB,
+            32,
+            1008,
+            16 * KIB,
+        ),
         "NVIDIA Ada whitepaper, table 2; L2's rate is assumed",
     ),
     Device(
-        *("H100", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 3350),
+        *("H100", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 3350, 32 * KIB),
         "NVIDIA H100 whitepaper, tables 2 and 3; L2: 8.7 TB/s, 80 slices of 64 bytes at 1.7 GHz",
     ),
     Device(
-        *("H200", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 4800),
+        *("H200", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 4800, 48 * KIB),
         "NVIDIA H200 datasheet; the SMs are those of the H100",
     ),
     Device(
-        *("B200", "sm_100", 148, 1.85, 8192, 0.325, 228 * KIB, 64, 32, 126 * MIB, 41, 7700),
+        *(
+            "B200",
+            "sm_100",
+            148,
+            1.85,
+            8192,
+            0.325,
+            228 * KIB,
+            64,
+            32,
+            126 * MIB,
+            41,
+            7700,
+            64 * KIB,
+        ),
         "NVIDIA Blackwell architecture brief; mma.sync and L2 are assumed to be as on the H100",
     ),
     Device(
-        *("RTX 5090", "sm_120", 170, 2.407, 512, 1.0, 100 * KIB, 48, 24, 96 * MIB, 32, 1792),
+        *(
+            "RTX 5090",
+            "sm_120",
+            170,
+            2.407,
+            512,
+            1.0,
+            100 * KIB,
+            48,
+            24,
+            96 * MIB,
+            32,
+            1792,
+            16 * KIB,
+        ),
         "NVIDIA RTX Blackwell whitepaper, table 3; L2's rate is assumed",
     ),
 )

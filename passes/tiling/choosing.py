@@ -24,7 +24,7 @@ from fragir.passes.tiling.parts import cheapest_in_parts
 from fragir.passes.tiling.schedule import is_suitable, schedule_for
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
 from fragir.scheduling.choice import ScheduleExplanation, described, explain_choice
-from fragir.scheduling.cost import estimate
+from fragir.scheduling.cost import deep, estimate
 
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
@@ -46,7 +46,7 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
     unknown = product.ends is not None or not all(product.batch())
-    if given:
+    if given and (usual.roles or given not in (("tile",), ("stages",))):
         return ScheduleChoice(usual, usual, given)
     if unknown or not (m and n and k):
         if not usual.wgmma or 0 in (m, n, k):
@@ -67,15 +67,18 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
             return ScheduleChoice(usual, usual, given)
         space = known._replace(parts=space.parts, between=between)
     problem = problem_of(product, (m, n, k), target)
-    found = choose(problem, configuration_of(usual), space=space)
+    found = configuration_of(usual)
+    if not given:
+        found = choose(problem, found, space=deep(space, problem))
     best = usual
     if usual.wgmma and not usual.roles:
-        from fragir.passes.tiling.gemm_schedule import may_have_roles, with_roles
+        from fragir.passes.tiling.gemm_schedule import may_have_roles, said, with_roles
         from fragir.scheduling.candidates import SPECIALISED
 
         if may_have_roles(product, problem, found):
             roles = SPECIALISED._replace(parts=space.parts, between=between)
-            found = choose(problem, found, space=roles)
+            roles = roles._replace(**said(product, usual))
+            found = choose(problem, found, space=deep(roles, problem))
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
     if not is_suitable(product, best):
@@ -114,7 +117,7 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 configuration_of(choice.usual),
                 given=choice.given,
                 assumed=unknown,
-                spaces=_spaces(product, choice),
+                spaces=[deep(space, problem) for space in _spaces(product, choice)],
                 remarks=remarks,
                 sampled=_sample_text(product) if unknown else None,
             )

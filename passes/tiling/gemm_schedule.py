@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
@@ -101,18 +101,31 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
     """Whether roles are looked at for a product that asks for none, and has this schedule without.
 
     What they gain is that a block goes on from tile to tile, which takes a tile for each block
-    that there is room for. Of fewer the cost model has not been held against kernels that were
-    measured.
+    that there is room for; or, where memory is what a product waits for, that a block has many
+    copies under way. Of others the cost model has not been held against kernels that were measured.
     """
-    from fragir.scheduling.cost import at_least
+    from fragir.scheduling.cost import at_least, is_bound_by_memory
 
     return (
         product.cluster is None
         and product.consumers is None
         and alone.problem(problem) is None
-        and at_least(problem, alone).waves >= 1
+        and (at_least(problem, alone).waves >= 1 or is_bound_by_memory(problem))
         and unmapped_rows(product) is None
     )
+
+
+def said(product: frag.MatmulOp, usual: Schedule) -> dict[str, Any]:
+    """What a product's attributes say of a search for roles: a tile or stages, which leave roles
+    open."""
+    from fragir.scheduling.candidates import WarpTile
+
+    found: dict[str, Any] = {}
+    if product.tile is not None:
+        found["tile"] = WarpTile(usual.tile, usual.warps)
+    if product.stages is not None:
+        found["stages"] = usual.stages
+    return found
 
 
 def with_roles(found: Configuration, schedule: Schedule) -> Schedule:

@@ -30,6 +30,7 @@ from fragir.scheduling.candidates import (
     in_parts,
 )
 from fragir.scheduling.choice import choose
+from fragir.scheduling.cost import deep
 
 # -- part count ------------------------------------------------------------------------------------
 # Into how many parts the sums of a product are cut that gives memory for them and no number.
@@ -73,7 +74,7 @@ def cheapest_in_parts(
     if choice.given:
         shapes = (own.tile, own.warps, own.stages)
         return choose(problem, own, space=space._replace(parts=parts, only=shapes))
-    return choose(problem, own, space=space._replace(parts=parts))
+    return choose(problem, own, space=deep(space._replace(parts=parts), problem))
 
 
 def space_of_parts(schedule: Schedule) -> SearchSpace | None:

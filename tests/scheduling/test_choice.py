@@ -28,8 +28,8 @@ from fragir.scheduling.candidates import (
     GemmProblem,
     configurations,
 )
-from fragir.scheduling.choice import choose, rank
-from fragir.scheduling.cost import Estimate, at_least, estimate
+from fragir.scheduling.choice import FINER, STAGE, choose, rank
+from fragir.scheduling.cost import DEEP, Estimate, at_least, deep, estimate
 from fragir.scheduling.devices import DEVICES, device_for, device_named
 from fragir.sweeps import Plan, runner
 
@@ -115,14 +115,17 @@ def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
     choice = choice_for(matmul(text), target)
     given = problem_of(matmul(text), sizes, target)
     spaces = (FRAG_TILE, SPECIALISED) if choice.schedule.roles else (FRAG_TILE,)
+    spaces = tuple(deep(space, given) for space in spaces)
     best = min(rank(given, space=space)[0].estimate.cycles for space in spaces)
     found, usual = (
         estimate(given, configuration_of(one)).cycles for one in (choice.schedule, choice.usual)
     )
+    # what the model does not see of columns between powers of two and of many stages
+    unseen = FINER * (1 + (DEEP[False] - SPECIALISED.most_stages) * STAGE)
     if choice.schedule == choice.usual:
-        assert usual <= 1.1001 * best
+        assert usual <= 1.1001 * unseen * best
     else:
-        assert found == pytest.approx(best, abs=1)  # whole cycles are compared
+        assert best - 1 <= found <= unseen * best + 1  # whole cycles are compared
         assert usual > 1.1 * found
 
 
@@ -295,6 +298,9 @@ def chosen(m: int, n: int, k: int, element: str, out: str, words: str = "") -> K
     return fragir.compile(text, target="sm_90a")
 
 
+_SAID = "tile = array<i64: 128, 256, 64>, stages = 3 : i64"
+
+
 @pytest.mark.parametrize(
     ("sizes", "types", "words", "roles", "cluster"),
     [
@@ -302,9 +308,14 @@ def chosen(m: int, n: int, k: int, element: str, out: str, words: str = "") -> K
         ((4096, 4096, 256), ("f8E4M3FN", "f32"), "", 3, 2),
         ((8192, 8190, 8192), ("f16", "f16"), "", 0, 1),
         ((1024, 1024, 4096), ("f16", "f16"), "", 0, 1),
-        ((8192, 8192, 8192), ("f16", "f16"), "{stages = 3 : i64}", 0, 1),
+        ((8192, 8192, 8192), ("f16", "f16"), "{stages = 3 : i64}", 2, 2),
+        ((8192, 8192, 8192), ("f16", "f16"), "{tile = array<i64: 128, 128, 64>}", 3, 2),
+        ((8192, 8192, 8192), ("f16", "f16"), f"{{{_SAID}}}", 0, 1),
     ],
-    ids=["large", "short K", "rows of no tensor map", "fewer tiles than blocks", "said"],
+    ids=[
+        *("large", "short K", "rows of no tensor map", "fewer tiles than blocks", "stages said"),
+        *("tile said", "both said"),
+    ],
 )
 def test_roles_are_chosen_where_they_are_cheaper(
     sizes: tuple[int, int, int], types: tuple[str, str], words: str, roles: int, cluster: int

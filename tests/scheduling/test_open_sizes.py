@@ -78,8 +78,7 @@ ANY = Product(promises="n = 8, k = 8")
 # roles, cluster, roles that multiply
 TABLE = [
     (LAYER, (True, 2, 1)),
-    # clusters of 128 rows each would have empty blocks of 64 rows, in a second wave
-    (LAYER._replace(n="14336"), (True, 2, 2)),
+    (LAYER._replace(n="14336"), (True, 2, 1)),  # 128 x 224: of 64 rows, too, one wave
     (LAYER._replace(element="f8E4M3FN", turned=True), (True, 2, 1)),
     (LAYER._replace(groups="8"), (True, 1, 1)),
     (LAYER._replace(groups="?"), (True, 1, 1)),
@@ -92,7 +91,8 @@ TABLE = [
     (LAYER._replace(rows=", strided<[?, 1]>"), None),
     (LAYER._replace(rows=", strided<[4100, 1]>"), None),
     (LAYER._replace(rows=", strided<[4104, 1]>"), (True, 2, 1)),
-    (LAYER._replace(words="{tile = array<i64: 128, 128, 64>}"), None),
+    (LAYER._replace(words="{tile = array<i64: 128, 128, 64>}"), (True, 2, 1)),
+    (LAYER._replace(words="{tile = array<i64: 128, 128, 64>, stages = 3 : i64}"), None),
     (LAYER._replace(words="{promote = 128 : i64}"), (True, 2, 1)),
     (LAYER._replace(element="f64", out="f64"), None),
 ]
