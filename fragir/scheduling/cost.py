@@ -105,8 +105,9 @@ def compulsory(problem: GemmProblem) -> float:
 
 
 def is_bound_by_memory(problem: GemmProblem) -> bool:
-    """Whether memory gives A and B slower than tensor cores multiply them, however the product is cut: of few rows or
-    columns, as where a model answers few at once. So many bytes must then be on their way."""
+    """Whether memory gives A and B slower than tensor cores multiply them, however the product is
+    cut: of few rows or columns, as where a model answers few at once. Then many bytes must be on
+    their way."""
     products = 2.0 * problem.m * problem.n * problem.k * problem.batch
     tensor = products / (rate(problem, problem.wgmma) * problem.device.sms)
     return compulsory(problem) > tensor

@@ -54,7 +54,7 @@ class Device(NamedTuple):
 
 
 # The CUDA C++ Programming Guide, "Technical specifications per compute capability", has warps,
-# blocks and shared memory of an SM. mma.sync on Hopper: arXiv 2501.12084, table VII (65 %). Bytes in
+# blocks and shared memory of an SM. mma.sync on Hopper: arXiv 2501.12084, table VII (65 %). In
 # flight: CCCL, cub/device/dispatch/tuning/tuning_transform.cuh, arch_to_min_bytes_in_flight.
 DEVICES = (
     Device(

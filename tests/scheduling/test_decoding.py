@@ -1,5 +1,5 @@
-"""Products of few rows, which wait for memory: as many bytes under way as memory wants, by stages of
-a role that fetches or of all threads; what `tile` or `stages` alone say keeps roles."""
+"""Products of few rows, which wait for memory: as many bytes under way as memory wants, by stages
+of a role that fetches or of all threads; what `tile` or `stages` alone say keeps roles."""
 
 from __future__ import annotations
 
