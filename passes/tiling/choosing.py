@@ -36,8 +36,36 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     if product.through() and product.parts() is None:
         from fragir.passes.tiling.parts import with_parts  # few products have parts
 
-        return choice._replace(schedule=with_parts(product, choice, target))
-    return choice
+        choice = choice._replace(schedule=with_parts(product, choice, target))
+    return choice._replace(schedule=_in_order(product, choice.schedule, target))
+
+
+_LESS = 1.2
+"""How much less of A and B must come from memory for tiles to be computed in groups."""
+_SHARE = 0.25
+"""Of a product's cycles, which memory must take for that to matter."""
+
+
+def _in_order(product: frag.MatmulOp, schedule: Schedule, target: str) -> Schedule:
+    """The schedule with tiles in groups, where blocks that run at once then share more of A and B:
+    of sizes that are known, and where a block has a tile. Roles have that order anyway."""
+    m, n, k = product.sizes()
+    tiles = product.ends is None and all(product.batch()) and m and n and k
+    if schedule.order is not None or schedule.parts is not None or not tiles:
+        return schedule
+    assert m
+    assert n
+    assert k
+    problem = problem_of(product, (m, n, k), target)
+    rows = configuration_of(schedule)
+    if rows.problem(problem) is not None:
+        return schedule
+    before = estimate(problem, rows)
+    if before.waves <= 1 or before.dram < _SHARE * before.cycles:
+        return schedule
+    grouped = schedule._replace(order="grouped")
+    after = estimate(problem, configuration_of(grouped))
+    return grouped if after.dram * _LESS < before.dram else schedule
 
 
 def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> ScheduleChoice:

@@ -152,17 +152,12 @@ def space_of(schedule: Schedule) -> SearchSpace | None:
 
 def configuration_with_roles(found: Configuration, schedule: Schedule) -> Configuration:
     """A schedule with roles as the cost model takes it."""
-    from fragir.scheduling.devices import device_for
-    from fragir.scheduling.l2 import best_group
-
-    (m, n, _), cluster = schedule.tile, schedule.cluster
-    running = device_for(schedule.target).sms // cluster
     return found._replace(
         roles=KINDS.get(schedule.consumers, "ping-pong"),
-        cluster=cluster,
+        cluster=schedule.cluster,
         persistent=True,
         order="grouped",
-        group=best_group(m * cluster, n, running),
+        group=group_of(schedule),
         staged=schedule.staged,
     )
 
@@ -197,7 +192,18 @@ def configuration_of(schedule: Schedule) -> Configuration:
     )
     if schedule.roles:
         found = configuration_with_roles(found, schedule)
+    elif schedule.order is not None:
+        found = found._replace(order=schedule.order, group=group_of(schedule))
     return found
+
+
+def group_of(schedule: Schedule) -> int:
+    """Rows of tiles of a group, as `frag-raster` takes them."""
+    from fragir.scheduling.devices import device_for
+    from fragir.scheduling.l2 import best_group
+
+    (m, n, _), cluster = schedule.tile, schedule.cluster
+    return best_group(m * cluster, n, device_for(schedule.target).sms // cluster)
 
 
 def problem_of(product: frag.MatmulOp, sizes: tuple[int, int, int], target: str) -> GemmProblem:

@@ -113,3 +113,22 @@ def test_many_stages_are_right(words: str, target: str) -> None:
         report = kernel(*(x.astype(np.float16) for x in (a, b)), c, on="emulator", check=True)
         assert not report.findings
         assert (c == (a @ b.T).astype(np.float16)).all()
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_120a"])
+def test_tiles_go_in_groups_where_less_comes_from_memory(target: str) -> None:
+    """By mma.sync too; not where all tiles run at once, nor where memory has little to do."""
+    large = choice_for(matmul(program((4096, 14336, 4096))), target).schedule
+    assert large.order == "grouped"
+    assert not large.roles
+    op = matmul(program((4096, 14336, 4096)))
+    problem = problem_of(op, (4096, 14336, 4096), target)
+    rows, groups = (
+        estimate(problem, configuration_of(each)).dram
+        for each in (large._replace(order=None), large)
+    )
+    assert rows > 2.5 * groups
+    assert choice_for(matmul(program((512, 512, 4096))), target).schedule.order is None
+    kernel = fragir.compile(program((4096, 14336, 4096)), target=target)
+    m, n, _ = large.tile
+    assert kernel.grid({}) == (4096 // m * (-(-14336 // n)), 1, 1)
