@@ -156,8 +156,9 @@ class Configuration(NamedTuple):
         staging = min(staging, _STAGED) if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
         slots = self.stages * (m + n)
-        if problem.transposes:  # each role that multiplies, for itself
-            slots += self.multiplying // self.threads_of_a_tile * m
+        if problem.transposes:  # each role that multiplies, for itself; with roles two by turns
+            places = 1 if self.roles == "together" else 2
+            slots += places * (self.multiplying // self.threads_of_a_tile) * m
         return slots * k * problem.bits // 8 + staging + barriers
 
     def problem(self, problem: GemmProblem) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, UnitAttr, i1
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, UnitAttr, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -344,7 +344,7 @@ class LoopPipeline:
         """A product by wgmma; the operation after which its slot is read, or that reads it."""
         at = InsertPoint.before(product)
         a, a_transposed = self._left_operand(product, parts, at)
-        b, b_transposed = self._right(product, parts, at)
+        b, b_transposed = self._right(body, product, parts, at)
         chain = next((c for c in self._chains if product in c.products), None)
         counts, addend = None, product.c
         if chain is None and _is_zero(addend):  # set, instead of added to zeros
@@ -400,7 +400,11 @@ class LoopPipeline:
         return frag.LoadOp(part, [0, 0], tile, transposed=transposed)
 
     def _right(
-        self, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue], at: InsertPoint
+        self,
+        body: Block,
+        product: frag.MmaOp,
+        parts: dict[frag.LoadOp, SSAValue],
+        at: InsertPoint,
     ) -> tuple[SSAValue, bool]:
         """B as wgmma takes it: the matrix in memory, or where it would have to be K-major a
         transposed copy of it.
@@ -413,15 +417,28 @@ class LoopPipeline:
         from fragir.passes.tiling.operand_layouts import TransposedCopy  # few programs need it
 
         tile = frag.tile_of(product.b)
-        second = TransposedCopy(
-            tile.element_type, (tile.cols, tile.rows), 4 * self._way.warps[0] * self._way.warps[1]
-        )
+        warps = 4 * self._way.warps[0] * self._way.warps[1]
+        # awaiting a slot that threads have copied, all of them meet; else they meet once a turn,
+        # and once ahead of the loop, as what they read of a turn is not written in the next one
+        met = not self._way.tma
+        places = 1 if met else 2
+        second = TransposedCopy(tile.element_type, (tile.cols, tile.rows), warps, places)
         Rewriter.insert_op(second.alloc, InsertPoint.before(self._outermost()))
-        # awaiting a slot that threads have copied, all of them meet
-        for op in second.fill(parts[load], met=not self._way.tma):
+        place = None
+        if not met:
+            Rewriter.insert_op(frag.BarrierOp(), InsertPoint.before(self._loop))
+            place = self._place(body, at)
+        memory, ops = second.fill(parts[load], place, met)
+        for op in ops:
             op.location = product.location
             Rewriter.insert_op(op, at)
-        return second.memory, True
+        return memory, True
+
+    def _place(self, body: Block, at: InsertPoint) -> SSAValue:
+        """0 and 1 by turns, as the loop counts."""
+        turn = insert_before(arith.DivUIOp(body.args[0], self._loop.step), at)
+        two = insert_before(arith.ConstantOp(IntegerAttr(2, IndexType())), at)
+        return insert_before(arith.RemUIOp(turn, two), at, "place")
 
     def _later(self, body: Block) -> SSAValue:
         """Whether this is not the loop's first turn."""

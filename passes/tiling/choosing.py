@@ -23,7 +23,7 @@ from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, 
 from fragir.passes.tiling.parts import cheapest_in_parts
 from fragir.passes.tiling.schedule import is_suitable, schedule_for
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
-from fragir.scheduling.choice import ScheduleExplanation, described, explain_choice
+from fragir.scheduling.choice import BETTER, ScheduleExplanation, described, explain_choice
 from fragir.scheduling.cost import deep, estimate
 
 
@@ -100,12 +100,12 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
         found = choose(problem, found, space=deep(space, problem))
     best = usual
     if usual.wgmma and not usual.roles:
-        from fragir.passes.tiling.gemm_schedule import may_have_roles, said, with_roles
+        from fragir.passes.tiling.gemm_schedule import may_have_roles, search_limits, with_roles
         from fragir.scheduling.candidates import SPECIALISED
 
         if may_have_roles(product, problem, found):
             roles = SPECIALISED._replace(parts=space.parts, between=between)
-            roles = roles._replace(**said(product, usual))
+            roles = roles._replace(**search_limits(product, usual))
             found = choose(problem, found, space=deep(roles, problem))
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
@@ -208,11 +208,15 @@ def _of_parts(product: frag.MatmulOp, choice: ScheduleChoice, problem: GemmProbl
     """What sums in parts would gain a product that does not have them, and what to write."""
     if product.in_parts or product.is_scaled or product.ends is not None:
         return []
-    found = cheapest_in_parts(problem, choice, MOST_PARTS)
+    # roles that were found for whole sums are not looked at for parts
+    without = choice._replace(schedule=choice.usual)
+    found = cheapest_in_parts(problem, without, MOST_PARTS)
     if found is None or found.parts == 1:
         return []
     own = configuration_of(choice.schedule)
     gain = estimate(problem, own).cycles / estimate(problem, found).cycles
+    if gain < BETTER:
+        return []
     c, total = product.memories()[2], product.accumulator()
     batch_and_sides = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in c.get_shape())
     counts = "x".join("?" * len(c.get_shape()))

@@ -110,12 +110,15 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
         product.cluster is None
         and product.consumers is None
         and alone.problem(problem) is None
-        and (at_least(problem, alone).waves >= 1 or is_bound_by_memory(problem))
+        and (
+            at_least(problem, alone).waves >= 1
+            or (is_bound_by_memory(problem) and not product.in_parts)
+        )
         and unmapped_rows(product) is None
     )
 
 
-def said(product: frag.MatmulOp, usual: Schedule) -> dict[str, Any]:
+def search_limits(product: frag.MatmulOp, usual: Schedule) -> dict[str, Any]:
     """What a product's attributes say of a search for roles: a tile or stages, which leave roles
     open."""
     from fragir.scheduling.candidates import WarpTile

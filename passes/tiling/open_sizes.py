@@ -19,7 +19,7 @@ from fragir.passes.tiling.gemm_schedule import (
     Schedule,
     configuration_of,
     problem_of,
-    said,
+    search_limits,
     unmapped_rows,
     with_roles,
 )
@@ -60,7 +60,7 @@ def cheapest(product: frag.MatmulOp, usual: Schedule, staged: bool) -> Schedule:
     space = SPECIALISED._replace(
         staged=(staged,),
         clusters=(1,) if product.ends is not None else SPECIALISED.clusters,
-        **said(product, usual),
+        **search_limits(product, usual),
     )
     known, problems = configuration_of(usual), sample_problems(product, usual.target)
     if known.problem(problems[-1]) is not None:  # of which the model knows no cost

@@ -125,9 +125,10 @@ FRAGMENTS = {8: "m16n8k32", 32: "m16n8k8"}  # whose A is read and written, by bi
 
 
 class TransposedCopy:
-    """The second place of an operand, of the size of one slot: `rows` along M or N, and K."""
+    """The second place of an operand, of the size of one slot: `rows` along M or N, and K; or
+    `places` of them, which turns take one after the other."""
 
-    def __init__(self, element: Attribute, tile: tuple[int, int], warps: int):
+    def __init__(self, element: Attribute, tile: tuple[int, int], warps: int, places: int = 1):
         rows, k = tile
         bits = ptx.bits(element)
         space = frag.SharedAttr(swizzle_for(k * bits // 8))
@@ -135,18 +136,24 @@ class TransposedCopy:
         name = f"{FRAGMENTS[bits]}.{element_name(element)}"
         fragment = frag.MmaFragment(name, "a", (warps, 1), (("m", order),))
         self._tile = frag.TileType(tile, element, frag.MmaLayoutAttr(fragment))
-        plain = MemRefType(element, tile, memory_space=space)
+        stack = [places] if places > 1 else []
+        plain = MemRefType(element, [*stack, *tile], memory_space=space)
         self.alloc = memref.AllocOp([], [], type_in_row_order(plain, row_order(order, rows)))
         self.memory: SSAValue = self.alloc.memref
         self.memory.name_hint = "k_major"
 
-    def fill(self, slot: SSAValue, met: bool) -> tuple[Operation, ...]:
-        """What transposes a slot's part; a barrier, after which all threads see it, comes last.
+    def fill(
+        self, slot: SSAValue, place: SSAValue | None, met: bool
+    ) -> tuple[SSAValue, tuple[Operation, ...]]:
+        """The second place of a turn, one of several where `place` counts turns, and what
+        transposes a slot's part into it; a barrier, after which all threads see it, comes last.
 
-        Unless threads have `met` since the last turn's product, they wait for those that still
-        read the second place.
+        Into one place: unless threads have `met` since the last turn's product, they wait for those
+        that still read it. Of two, the other one is read meanwhile.
         """
         load = frag.LoadOp(slot, [0, 0], self._tile, transposed=True)
-        store = frag.StoreOp(load.tile, self.memory, [0, 0])
-        before = () if met else (frag.BarrierOp(),)
-        return load, *before, store, frag.BarrierOp()
+        view = () if place is None else (frag.ViewOp(self.memory, [place]),)
+        memory = view[0].matrix if view else self.memory
+        store = frag.StoreOp(load.tile, memory, [0, 0])
+        before = () if met or view else (frag.BarrierOp(),)
+        return memory, (load, *view, *before, store, frag.BarrierOp())

@@ -102,7 +102,7 @@ def _schedule(
     schedule = Schedule(
         (m, n, k),
         (warps[0], warps[1]),
-        stages if stages is not None else _default_stages(tile, a, target, transposes),
+        stages if stages is not None else _default_stages(tile, a, target, transposes, roles),
         wgmma,
         target,
         turned,
@@ -217,13 +217,15 @@ def _is_divisible(element: str, tile: list[int], warps: list[int]) -> bool:
     return tile[0] % (step[0] * warps[0]) == 0 and tile[1] % (step[1] * warps[1]) == 0
 
 
-def _default_stages(tile: list[int], a: Attribute, target: str, transposes: bool) -> int:
+def _default_stages(
+    tile: list[int], a: Attribute, target: str, transposes: bool, roles: bool
+) -> int:
     """As many stages as fit, up to 3."""
     if not has(CP_ASYNC, target):
         return 1
     room = machine(target).shared
     if transposes:
-        room -= max(tile[0], tile[1]) * tile[2] * _bits(a) // 8
+        room -= (2 if roles else 1) * max(tile[0], tile[1]) * tile[2] * _bits(a) // 8
     return max(1, min(3, room // _stage_bytes(tile, a)))
 
 
@@ -273,7 +275,8 @@ def check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
         rows = m if schedule.turned else n
         if not fits(rows, schedule.threads // 32):
             raise FragirError(f"{rows} rows are not handed out to {schedule.threads // 32} warps")
-        needed += schedule.consumers * rows * k * _bits(a) // 8
+        places = 2 if schedule.roles else 1  # one is read while the other is written
+        needed += places * schedule.consumers * rows * k * _bits(a) // 8
     most = machine(target).shared
     if needed > most:
         raise FragirError(
