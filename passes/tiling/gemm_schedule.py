@@ -106,13 +106,14 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
     """
     from fragir.scheduling.cost import at_least, is_bound_by_memory
 
+    said = product.tile is not None or product.stages is not None
     return (
         product.cluster is None
         and product.consumers is None
         and alone.problem(problem) is None
         and (
             at_least(problem, alone).waves >= 1
-            or (is_bound_by_memory(problem) and not product.in_parts)
+            or (is_bound_by_memory(problem) and not product.in_parts and not said)
         )
         and unmapped_rows(product) is None
     )

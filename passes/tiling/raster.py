@@ -300,7 +300,7 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
     ]
     *outer, rows, columns = extents
     cluster, along = loop.blocks, loop.along()
-    if along is not None and not along.even and along.parts > 1:
+    if along is not None and along.parts > 1:  # of even shares so many at most
         outer = [frag.Extent(along.parts), *outer]
     matrices = [_product(tuple(outer))] if outer else []
     bands = frag.Extent(rows.size, rows.divisor * cluster)

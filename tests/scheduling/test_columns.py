@@ -170,3 +170,39 @@ def test_they_are_right(
     report = kernel(a.astype(operand), np.ascontiguousarray(given), c, on="emulator", check=True)
     assert not report.findings
     assert (c == (a @ b).astype(result)).all()
+
+
+@pytest.mark.parametrize("element", ["si8", "tf32"])
+def test_a_transposed_operand_costs_one_barrier_a_step(element: str) -> None:
+    """A and B across K, by roles: one place is read while the other is written; so threads meet
+    once a step."""
+    m, n, depth = 72, 136, TYPES[element][3]
+    c, operand, result, _ = TYPES[element]
+    for steps in (2, 3):
+        k = steps * depth - 16
+        text = f"""func.func @f(%a: memref<{k}x{m}x{element}>, %b: memref<{k}x{n}x{element}>,
+                          %c: memref<{m}x{n}x{c}>) {{
+          frag.matmul %a transposed, %b into %c
+              {{{schedule((64, 128, depth), (1, 2), ", stages = 2 : i64")}}}
+              : memref<{k}x{m}x{element}>, memref<{k}x{n}x{element}> into memref<{m}x{n}x{c}>
+          func.return
+        }}"""
+        kernel = fragir.compile(text, target="sm_90a")
+        lines = [line.strip() for line in kernel.ptx.splitlines()]
+        start = next(i for i, line in enumerate(lines) if line.startswith("wgmma.mma_async"))
+        heads = [i for i, line in enumerate(lines[:start]) if line.startswith("$loop")]
+        turns = [
+            (head, i)
+            for head in heads
+            for i in range(start, len(lines))
+            if lines[i].endswith(f"bra {lines[head].removesuffix(':')};")
+        ]
+        loop, end = max(turns)  # the innermost
+        assert sum(line.startswith("bar.sync") for line in lines[loop:end]) == 1
+        rng = np.random.default_rng(k)
+        a, b = rng.integers(-4, 5, (k, m)), rng.integers(-4, 5, (k, n))
+        out = np.zeros((m, n), result)
+        given = (a.astype(operand), b.astype(operand), out)
+        report = kernel(*given, on="emulator", resident=1, check=True)
+        assert not report.findings
+        assert (out == (a.T @ b).astype(result)).all()
