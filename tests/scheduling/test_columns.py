@@ -176,7 +176,7 @@ def test_they_are_right(
 def test_a_transposed_operand_costs_one_barrier_a_step(element: str) -> None:
     """A and B across K, by roles: one place is read while the other is written; so threads meet
     once a step."""
-    m, n, depth = 72, 136, TYPES[element][3]
+    m, n, depth = 80, 144, TYPES[element][3]
     c, operand, result, _ = TYPES[element]
     for steps in (2, 3):
         k = steps * depth - 16
