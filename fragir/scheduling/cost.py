@@ -107,10 +107,11 @@ def compulsory(problem: GemmProblem) -> float:
 def is_bound_by_memory(problem: GemmProblem) -> bool:
     """Whether memory gives A and B slower than tensor cores multiply them, however the product is
     cut: of few rows or columns, as where a model answers few at once. Then many bytes must be on
-    their way."""
+    their way. Of fewer than that in all it waits for the first of them."""
     products = 2.0 * problem.m * problem.n * problem.k * problem.batch
     tensor = products / (rate(problem, problem.wgmma) * problem.device.sms)
-    return compulsory(problem) > tensor
+    device, read = problem.device, compulsory(problem)
+    return read > tensor and read * device.dram_bytes > device.in_flight
 
 
 def deep(space: SearchSpace, problem: GemmProblem) -> SearchSpace:
