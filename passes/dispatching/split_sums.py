@@ -101,7 +101,7 @@ def _cut(op: ops.GenericOp, device: Device) -> Cut | None:
             wanted //= max(1, size)
         elif wanted < 2:
             break
-        elif size < 0 or counted:
+        elif counted or min(extents) < 0:
             wanted = wanted if size >= 0 else min(wanted, device.sms)
             return Cut((*loops,), loop, wanted, even=False) if is_first else None
         else:

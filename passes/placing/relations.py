@@ -352,6 +352,8 @@ class Relations:
             memory = memory_at(op, value, self._threads)
             if memory is None or memory.swizzle is not None:
                 continue
+            if memory.along != len(frag.tile_of(value).shape) - 1:
+                return None  # lanes that lie beside each other would be far apart there
             found.append(memory.together)
         return max(found, default=None)
 
