@@ -104,7 +104,8 @@ def test_passes_over_memory() -> None:
 
 def test_scalar_accesses_for_want_of_a_promise() -> None:
     text = """
-!tile = !frag.tile<16x64xi8, #frag.layout<"warp [4:(4,0)] lane [8:(0,8) 4:(1,0)] element [8:(0,1)]">>
+#rows = #frag.layout<"warp [4:(4,0)] lane [8:(0,8) 4:(1,0)] element [8:(0,1)]">
+!tile = !frag.tile<16x64xi8, #rows>
 
 func.func @f(%x: memref<?x?xi8> {frag.sizes = ["m", "n"]},
              %y: memref<?x?xi8> {frag.sizes = ["m", "n"]})
