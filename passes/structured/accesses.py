@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import (
@@ -44,9 +44,6 @@ from fragir.passes.structured.values import (
     place_of,
     union,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class AxisPlaces(NamedTuple):
