@@ -24,13 +24,13 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
   %lowest = arith.constant -3.40282347e+38 : f32
   %f0 = arith.constant 0.0 : f32
   %infinity16 = arith.constant 0xff80 : bf16
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %0 = frag.fill %lowest : !rows
   %1 = frag.fill %f0 : !rows
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
   %largest, %total = scf.for %i = %c0 to %n step %c2048
       iter_args(%largest_1 = %0, %total_1 = %1) -> (!rows, !rows) {
-    %2 = frag.load %x[%row, %i] masked other %infinity16 : memref<?x?xbf16> -> !read
+    %2 = frag.load %x[%bx, %i] masked other %infinity16 : memref<?x?xbf16> -> !read
     %t = frag.cast %2 : !read -> !part
     %3 = frag.reduce max dim 1 %t : !part -> !rows
     %largest_2 = frag.map %largest_1, %3 : !rows, !rows -> !rows {
@@ -56,20 +56,20 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     }
     scf.yield %largest_2, %total_2 : !rows, !rows
   }
-  %target = frag.load %targets[%row] masked : memref<?xi32> -> !places
+  %target = frag.load %targets[%bx] masked : memref<?xi32> -> !places
   %13 = frag.iota dim 0 : !places
-  %14 = arith.index_cast %row : index to i32
-  %rows = frag.map %13 : !places -> !places {
+  %14 = arith.index_cast %bx : index to i32
+  %bxs = frag.map %13 : !places -> !places {
   ^bb0(%15: i32):
-    %rows_1 = arith.addi %15, %14 : i32
-    frag.yield %rows_1 : i32
+    %bxs_1 = arith.addi %15, %14 : i32
+    frag.yield %bxs_1 : i32
   }
   %counts = frag.map %target : !places -> !flags {
   ^bb0(%target_1: i32):
     %counts_1 = arith.cmpi ne, %target_1, %ignored : i32
     frag.yield %counts_1 : i1
   }
-  %16 = frag.gather %x[%rows, %target] masked where %counts
+  %16 = frag.gather %x[%bxs, %target] masked where %counts
       : memref<?x?xbf16>, !places, !places where !flags -> !picked
   %picked = frag.cast %16 : !picked -> !rows
   %17 = frag.map %largest, %total : !rows, !rows -> !rows {
@@ -78,7 +78,7 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     %18 = arith.addf %largest_7, %log : f32
     frag.yield %18 : f32
   }
-  frag.store %17, %logsums[%row] masked : !rows, memref<?xf32>
+  frag.store %17, %logsums[%bx] masked : !rows, memref<?xf32>
   %loss = frag.map %counts, %total, %largest, %picked : !flags, !rows, !rows, !rows -> !rows {
   ^bb0(%counts_2: i1, %total_6: f32, %largest_8: f32, %picked_1: f32):
     %log_1 = math.log %total_6 : f32
@@ -87,7 +87,7 @@ func.func @cross_entropy(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     %loss_1 = arith.select %counts_2, %20, %f0 : f32
     frag.yield %loss_1 : f32
   }
-  frag.store %loss, %losses[%row] masked : !rows, memref<?xf32>
+  frag.store %loss, %losses[%bx] masked : !rows, memref<?xf32>
   func.return
 }
 

@@ -29,14 +29,14 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %zero = frag.fill %f0 : !part
   %sums = scf.for %i = %c0 to %n step %c1024 iter_args(%sums_1 = %zero) -> (!part) {
-    %2 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
+    %2 = frag.load %x[%bx, %i] masked : memref<?x?xf16> -> !read
     %3 = frag.cast %2 : !read -> !part
     %4 = frag.map %sums_1, %3 : !part, !part -> !part {
     ^bb0(%sums_2: f32, %5: f32):
@@ -51,10 +51,10 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     %mean_1 = arith.divf %8, %count : f32
     frag.yield %mean_1 : f32
   }
-  frag.store %mean, %means[%row] masked : !rows, memref<?xf32>
+  frag.store %mean, %means[%bx] masked : !rows, memref<?xf32>
   %place = frag.iota dim 1 : !places
   %squares = scf.for %i_1 = %c0 to %n step %c1024 iter_args(%squares_1 = %zero) -> (!part) {
-    %9 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
+    %9 = frag.load %x[%bx, %i_1] masked : memref<?x?xf16> -> !read
     %v = frag.cast %9 : !read -> !part
     %d = frag.broadcast %mean along 1 : !rows -> !part
     %10 = arith.subi %n, %i_1 : index
@@ -78,9 +78,9 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     %rstd_1 = math.rsqrt %16 : f32
     frag.yield %rstd_1 : f32
   }
-  frag.store %rstd, %rstds[%row] masked : !rows, memref<?xf32>
+  frag.store %rstd, %rstds[%bx] masked : !rows, memref<?xf32>
   scf.for %i_2 = %c0 to %n step %c1024 {
-    %17 = frag.load %x[%row, %i_2] masked : memref<?x?xf16> -> !read
+    %17 = frag.load %x[%bx, %i_2] masked : memref<?x?xf16> -> !read
     %v_2 = frag.cast %17 : !read -> !part
     %g = frag.load %gamma[%i_2] masked : memref<?xf32> -> !columns
     %bias = frag.load %beta[%i_2] masked : memref<?xf32> -> !columns
@@ -96,7 +96,7 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
       frag.yield %r_5 : f32
     }
     %24 = frag.cast %r_2 : !part -> !read
-    frag.store %24, %y[%row, %i_2] masked : !read, memref<?x?xf16>
+    frag.store %24, %y[%bx, %i_2] masked : !read, memref<?x?xf16>
   }
   func.return
 }
@@ -114,19 +114,19 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
-  %2 = frag.load %means[%row] masked : memref<?xf32> -> !rows
-  %3 = frag.load %rstds[%row] masked : memref<?xf32> -> !rows
+  %2 = frag.load %means[%bx] masked : memref<?xf32> -> !rows
+  %3 = frag.load %rstds[%bx] masked : memref<?xf32> -> !rows
   %zero = frag.fill %f0 : !part
   %sums, %products = scf.for %i = %c0 to %n step %c1024
       iter_args(%sums_1 = %zero, %products_1 = %zero) -> (!part, !part) {
-    %4 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
+    %4 = frag.load %x[%bx, %i] masked : memref<?x?xf16> -> !read
     %v = frag.cast %4 : !read -> !part
-    %5 = frag.load %dy[%row, %i] masked : memref<?x?xf16> -> !read
+    %5 = frag.load %dy[%bx, %i] masked : memref<?x?xf16> -> !read
     %u = frag.cast %5 : !read -> !part
     %6 = frag.broadcast %2 along 1 : !rows -> !part
     %7 = frag.broadcast %3 along 1 : !rows -> !part
@@ -162,9 +162,9 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     frag.yield %27 : f32
   }
   scf.for %i_1 = %c0 to %n step %c1024 {
-    %28 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
+    %28 = frag.load %x[%bx, %i_1] masked : memref<?x?xf16> -> !read
     %v_2 = frag.cast %28 : !read -> !part
-    %29 = frag.load %dy[%row, %i_1] masked : memref<?x?xf16> -> !read
+    %29 = frag.load %dy[%bx, %i_1] masked : memref<?x?xf16> -> !read
     %u_3 = frag.cast %29 : !read -> !part
     %30 = frag.broadcast %2 along 1 : !rows -> !part
     %31 = frag.broadcast %3 along 1 : !rows -> !part
@@ -186,7 +186,7 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
       frag.yield %r_3 : f32
     }
     %47 = frag.cast %r_1 : !part -> !read
-    frag.store %47, %dx[%row, %i_1] masked : !read, memref<?x?xf16>
+    frag.store %47, %dx[%bx, %i_1] masked : !read, memref<?x?xf16>
   }
   func.return
 }

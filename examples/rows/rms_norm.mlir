@@ -25,14 +25,14 @@ func.func @rms_norm(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
   %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %2 = frag.fill %f0 : !part
   %squares = scf.for %i = %c0 to %n step %c1024 iter_args(%squares_1 = %2) -> (!part) {
-    %3 = frag.load %x[%row, %i] masked : memref<?x?xbf16> -> !read
+    %3 = frag.load %x[%bx, %i] masked : memref<?x?xbf16> -> !read
     %v = frag.cast %3 : !read -> !part
     %squares_2 = frag.map %v, %squares_1 : !part, !part -> !part {
     ^bb0(%v_1: f32, %squares_3: f32):
@@ -49,9 +49,9 @@ func.func @rms_norm(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     %rstd_1 = math.rsqrt %7 : f32
     frag.yield %rstd_1 : f32
   }
-  frag.store %rstd, %rstds[%row] masked : !rows, memref<?xf32>
+  frag.store %rstd, %rstds[%bx] masked : !rows, memref<?xf32>
   scf.for %i_1 = %c0 to %n step %c1024 {
-    %8 = frag.load %x[%row, %i_1] masked : memref<?x?xbf16> -> !read
+    %8 = frag.load %x[%bx, %i_1] masked : memref<?x?xbf16> -> !read
     %v_2 = frag.cast %8 : !read -> !part
     %9 = frag.broadcast %rstd along 1 : !rows -> !part
     %10 = frag.load %gamma[%i_1] masked : memref<?xf32> -> !columns
@@ -63,7 +63,7 @@ func.func @rms_norm(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
       frag.yield %r_3 : f32
     }
     %13 = frag.cast %r_1 : !part -> !read
-    frag.store %13, %y[%row, %i_1] masked : !read, memref<?x?xbf16>
+    frag.store %13, %y[%bx, %i_1] masked : !read, memref<?x?xbf16>
   }
   func.return
 }
@@ -80,17 +80,17 @@ func.func @rms_norm_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
   %c1024 = arith.constant 1024 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %n = memref.dim %x, %c1 : memref<?x?xbf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
-  %2 = frag.load %rstds[%row] masked : memref<?xf32> -> !rows
+  %2 = frag.load %rstds[%bx] masked : memref<?xf32> -> !rows
   %3 = frag.fill %f0 : !part
   %products = scf.for %i = %c0 to %n step %c1024 iter_args(%products_1 = %3) -> (!part) {
-    %4 = frag.load %x[%row, %i] masked : memref<?x?xbf16> -> !read
+    %4 = frag.load %x[%bx, %i] masked : memref<?x?xbf16> -> !read
     %v = frag.cast %4 : !read -> !part
-    %5 = frag.load %dy[%row, %i] masked : memref<?x?xbf16> -> !read
+    %5 = frag.load %dy[%bx, %i] masked : memref<?x?xbf16> -> !read
     %u = frag.cast %5 : !read -> !part
     %6 = frag.load %gamma[%i] masked : memref<?xf32> -> !columns
     %g = frag.broadcast %6 along 0 : !columns -> !part
@@ -111,9 +111,9 @@ func.func @rms_norm_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
     frag.yield %13 : f32
   }
   scf.for %i_1 = %c0 to %n step %c1024 {
-    %14 = frag.load %x[%row, %i_1] masked : memref<?x?xbf16> -> !read
+    %14 = frag.load %x[%bx, %i_1] masked : memref<?x?xbf16> -> !read
     %v_2 = frag.cast %14 : !read -> !part
-    %15 = frag.load %dy[%row, %i_1] masked : memref<?x?xbf16> -> !read
+    %15 = frag.load %dy[%bx, %i_1] masked : memref<?x?xbf16> -> !read
     %u_2 = frag.cast %15 : !read -> !part
     %16 = frag.load %gamma[%i_1] masked : memref<?xf32> -> !columns
     %g_3 = frag.broadcast %16 along 0 : !columns -> !part
@@ -130,7 +130,7 @@ func.func @rms_norm_backward(%x: memref<?x?xbf16> {frag.sizes = ["m", "n"]},
       frag.yield %r_3 : f32
     }
     %24 = frag.cast %r_1 : !part -> !read
-    frag.store %24, %dx[%row, %i_1] masked : !read, memref<?x?xbf16>
+    frag.store %24, %dx[%bx, %i_1] masked : !read, memref<?x?xbf16>
   }
   func.return
 }

@@ -17,13 +17,13 @@ func.func @softmax(%x: memref<?x?xf32> {frag.sizes = ["m", "n"]},
   %lowest = arith.constant -3.40282347e+38 : f32
   %f0 = arith.constant 0.0 : f32
   %infinity = arith.constant 0xff800000 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %0 = frag.fill %lowest : !rows
   %1 = frag.fill %f0 : !rows
   %n = memref.dim %x, %c1 : memref<?x?xf32>
   %largest, %total = scf.for %i = %c0 to %n step %c1024
       iter_args(%largest_1 = %0, %total_1 = %1) -> (!rows, !rows) {
-    %t = frag.load %x[%row, %i] masked other %infinity : memref<?x?xf32> -> !part
+    %t = frag.load %x[%bx, %i] masked other %infinity : memref<?x?xf32> -> !part
     %2 = frag.reduce max dim 1 %t : !part -> !rows
     %largest_2 = frag.map %largest_1, %2 : !rows, !rows -> !rows {
     ^bb0(%largest_3: f32, %3: f32):
@@ -49,7 +49,7 @@ func.func @softmax(%x: memref<?x?xf32> {frag.sizes = ["m", "n"]},
     scf.yield %largest_2, %total_2 : !rows, !rows
   }
   scf.for %i_1 = %c0 to %n step %c1024 {
-    %t_2 = frag.load %x[%row, %i_1] masked : memref<?x?xf32> -> !part
+    %t_2 = frag.load %x[%bx, %i_1] masked : memref<?x?xf32> -> !part
     %12 = frag.broadcast %largest along 1 : !rows -> !part
     %p = frag.broadcast %total along 1 : !rows -> !part
     %p_1 = frag.map %t_2, %12, %p : !part, !part, !part -> !part {
@@ -59,7 +59,7 @@ func.func @softmax(%x: memref<?x?xf32> {frag.sizes = ["m", "n"]},
       %p_3 = arith.divf %15, %p_2 : f32
       frag.yield %p_3 : f32
     }
-    frag.store %p_1, %y[%row, %i_1] masked : !part, memref<?x?xf32>
+    frag.store %p_1, %y[%bx, %i_1] masked : !part, memref<?x?xf32>
   }
   func.return
 }
@@ -73,12 +73,12 @@ func.func @softmax_backward(%y: memref<?x?xf32> {frag.sizes = ["m", "n"]},
   %c1 = arith.constant 1 : index
   %c1024 = arith.constant 1024 : index
   %f0 = arith.constant 0.0 : f32
-  %row = frag.block_id x
+  %bx = frag.block_id x
   %n = memref.dim %y, %c1 : memref<?x?xf32>
   %0 = frag.fill %f0 : !part
   %products = scf.for %i = %c0 to %n step %c1024 iter_args(%products_1 = %0) -> (!part) {
-    %p = frag.load %y[%row, %i] masked : memref<?x?xf32> -> !part
-    %g = frag.load %dy[%row, %i] masked : memref<?x?xf32> -> !part
+    %p = frag.load %y[%bx, %i] masked : memref<?x?xf32> -> !part
+    %g = frag.load %dy[%bx, %i] masked : memref<?x?xf32> -> !part
     %products_2 = frag.map %p, %g, %products_1 : !part, !part, !part -> !part {
     ^bb0(%p_1: f32, %g_1: f32, %products_3: f32):
       %products_4 = math.fma %p_1, %g_1, %products_3 : f32
@@ -88,8 +88,8 @@ func.func @softmax_backward(%y: memref<?x?xf32> {frag.sizes = ["m", "n"]},
   }
   %1 = frag.reduce add dim 1 %products : !part -> !rows
   scf.for %i_1 = %c0 to %n step %c1024 {
-    %p_2 = frag.load %y[%row, %i_1] masked : memref<?x?xf32> -> !part
-    %g_2 = frag.load %dy[%row, %i_1] masked : memref<?x?xf32> -> !part
+    %p_2 = frag.load %y[%bx, %i_1] masked : memref<?x?xf32> -> !part
+    %g_2 = frag.load %dy[%bx, %i_1] masked : memref<?x?xf32> -> !part
     %2 = frag.broadcast %1 along 1 : !rows -> !part
     %3 = frag.map %p_2, %g_2, %2 : !part, !part, !part -> !part {
     ^bb0(%p_3: f32, %g_3: f32, %4: f32):
@@ -97,7 +97,7 @@ func.func @softmax_backward(%y: memref<?x?xf32> {frag.sizes = ["m", "n"]},
       %6 = arith.mulf %p_3, %5 : f32
       frag.yield %6 : f32
     }
-    frag.store %3, %dx[%row, %i_1] masked : !part, memref<?x?xf32>
+    frag.store %3, %dx[%bx, %i_1] masked : !part, memref<?x?xf32>
   }
   func.return
 }

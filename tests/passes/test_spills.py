@@ -77,7 +77,8 @@ def test_spills_are_in_the_notes() -> None:
     kernel = fragir.compile(FEW, target="sm_80")
     info = kernel.assembled.entries["f"]
     assert info.spill_stores > 0
-    (words,) = kernel.notes
+    (words,) = kernel.schedule_notes()
+    assert words in kernel.notes
     assert f"f spills: its values do not fit into {info.registers} registers" in words
     assert f"stores {info.spill_stores} and loads {info.spill_loads} bytes" in words
 

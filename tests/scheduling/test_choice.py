@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fragir
@@ -107,6 +107,8 @@ def test_what_is_ranked_fits(
 
 
 @settings(max_examples=10, deadline=None)
+@example((577, 18177, 787), "sm_80", False)
+@example((577, 11137, 1261), "sm_80", False)
 @given(st.tuples(SIZES, SIZES, SIZES), st.sampled_from(["sm_80", "sm_90a"]), st.booleans())
 def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
     sizes: tuple[int, int, int], target: str, b_t: bool
@@ -122,7 +124,8 @@ def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
     )
     # what the model does not see of columns between powers of two and of many stages
     unseen = FINER * (1 + (DEEP[False] - SPECIALISED.most_stages) * STAGE)
-    if choice.schedule == choice.usual:
+    # of many tiles the usual schedule goes by groups of them, which the space does not ask
+    if choice.schedule._replace(order=choice.usual.order) == choice.usual:
         assert usual <= 1.1001 * unseen * best
     else:
         assert best - 1 <= found <= unseen * best + 1  # whole cycles are compared
