@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc
 
-from fragir.roofline.counters import SECTOR, WIDEST, MemoryUse
+from fragir.roofline.counters import LINE, WIDEST, MemoryUse
 from fragir.roofline.model import WANTED, LaunchModel
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _few_blocks(model: LaunchModel, names: Sequence[str]) -> Sentence:
 
 
 def _sectors(model: LaunchModel, names: Sequence[str]) -> Sentence:
-    use = _worst(model, lambda use: (use.touched * SECTOR - use.wanted) * use.turns)
+    use = _worst(model, lambda use: (use.lines * LINE - use.asked) * use.turns)
     if use is None or not use.requests:
         return "", None
     sectors = use.sectors / use.requests
