@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fragir.cli.check import DEPENDS, schedules
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from fragir.reference.bounded import Bounded
     from fragir.reference.comparison import Comparison, Verdict
     from fragir.reference.inputs import Kind, ProgramArgument
+    from fragir.roofline.lint import LaunchRemark
 
 
 RanOn = Literal["emulator", "gpu"]
@@ -198,7 +200,7 @@ class Trial:
         for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         entries = list(assembled.entries.values())
-        for remark in self.kernel.lint():
+        for remark in self._slow:
             note(f"note: {remark}")
         for words in self.kernel.schedule_notes():
             note(f"warning: {words}")
@@ -355,9 +357,10 @@ class Trial:
 
         return max(self.comparisons.values(), key=rank)
 
-    def _slow(self) -> list[dict[str, str | float]]:
+    @cached_property
+    def _slow(self) -> list[LaunchRemark]:
         """What makes its launches slow at sizes that matter."""
-        return [remark.document for remark in self.kernel.lint()]
+        return self.kernel.lint()
 
     def document(self) -> Document:
         """What `--json` prints."""
@@ -375,7 +378,7 @@ class Trial:
             "unjudged": self.unjudged_count,
             "judged_by": self.judged_by,
             "result": self.verdict,
-            **({"slow": slow} if (slow := self._slow()) else {}),
+            **({"slow": [one.document for one in self._slow]} if self._slow else {}),
             **({} if self.findings is None else {"findings": self.findings}),
         }
 

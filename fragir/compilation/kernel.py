@@ -287,12 +287,15 @@ class Kernel(Compiled):
         """
         if self.lanes is None:
             return []
-        from fragir.compilation.lint import lint
+        from fragir.compilation.lint import launch_model
+        from fragir.roofline.lint import remarks
 
         known = "assembled" in vars(self) and self.assembled.entries.get(self.name)
         asked: dict[str, int] = {"registers": known.registers} if known else {}
         interface = Interface(self.signature, self.grid_attribute, self.promises)
-        return lint(interface, self.lanes, self.target, sizes=sizes, device=device, **asked)
+        return remarks(
+            launch_model(interface, self.lanes, self.target, sizes=sizes, device=device, **asked)
+        )
 
     def resident(self, on: Place = "auto") -> int | None:
         """How many blocks run at once; None where the grid does not depend on it.

@@ -13,9 +13,8 @@ from fragir.dialects.ptx.tensor_maps import launched_cluster, records_of
 from fragir.dialects.shorthands import memref_type
 from fragir.roofline.counters import block_work
 from fragir.roofline.lanes import MEMORY, LaunchView, Scalar
-from fragir.roofline.lint import LaunchRemark, remarks
 from fragir.roofline.model import USUAL, LaunchModel
-from fragir.scheduling.devices import KIB, Device, device_for
+from fragir.scheduling.devices import Device, device_for
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -28,28 +27,6 @@ SUPPOSED = 4096
 is as long as such a matrix."""
 
 
-def lint(
-    interface: Interface,
-    function: FuncOp,
-    target: str,
-    *,
-    sizes: Mapping[str, int] | None = None,
-    device: Device | None = None,
-    registers: int = USUAL,
-) -> list[LaunchRemark]:
-    """What slows a launch of a kernel down, the worst first; `function` is its lane code.
-
-    `sizes` as of `Kernel.grid`; those that are not given are supposed to be 4096, or the next
-    multiple that the program is promised. `device` is by default the example of the target,
-    `registers` what ptxas gives a thread.
-    """
-    model = launch_model(
-        interface, function, target, sizes=sizes, device=device, registers=registers
-    )
-    names = [argument.name for argument in interface.signature]
-    return remarks(model, function.sym_name.data, names)
-
-
 def launch_model(
     interface: Interface,
     function: FuncOp,
@@ -59,7 +36,13 @@ def launch_model(
     device: Device | None = None,
     registers: int = USUAL,
 ) -> LaunchModel:
-    """The launch of which `lint` tells."""
+    """A launch of a kernel, of which `fragir.roofline.lint.remarks` tells; `function` is its lane
+    code.
+
+    `sizes` as of `Kernel.grid`; those that are not given are supposed to be 4096, or the next
+    multiple that the program is promised. `device` is by default the example of the target,
+    `registers` what ptxas gives a thread.
+    """
     from fragir.passes.writer.module import shared_bytes
 
     device = device or device_for(target)
@@ -68,7 +51,7 @@ def launch_model(
     ntid = function.attributes.get("ptx.ntid")
     shared = shared_bytes(function)
     threads = ntid.value.data if isinstance(ntid, IntegerAttr) else 32
-    held = min(*(device.blocks, device.warps // -(-threads // 32), device.shared // (shared + KIB)))
+    held = device.room(threads, shared)
     grid = launched_cluster(function)[0]
     if interface.grid is not None:
         grid = interface.grid.evaluate(known, max(1, held) * device.sms)
@@ -92,8 +75,10 @@ def launch_model(
         for name in signature[number].dims[-1:]
         if isinstance(name, str) and (interface.promises.get(name, 1) * bits[number]) % 128
     }
+    names = [argument.name for argument in signature]
     return LaunchModel(
-        *(work, device, target, prod(grid), threads, shared, arrays, bits, registers, rows)
+        *(function.sym_name.data, names),
+        *(work, device, target, prod(grid), threads, shared, arrays, bits, registers, rows),
     )
 
 

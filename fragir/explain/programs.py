@@ -278,11 +278,14 @@ class _Program:
 
     def _slow(self, source: Sequence[int]) -> Iterator[Mark]:
         """What makes the launches slow, at lines of the source."""
-        from fragir.compilation.lint import lint
+        from fragir.compilation.lint import launch_model
+        from fragir.roofline.lint import remarks
 
         for function in kernels_of(self.module):
             interface = self.interfaces.get(function.sym_name.data)
-            for one in () if interface is None else lint(interface, function, self.target):
+            if interface is None:
+                continue
+            for one in remarks(launch_model(interface, function, self.target)):
                 at_line = one.operation and one.operation.location
                 line = at_line.line.data if isinstance(at_line, FileLineColLoc) else 0
                 words = f"{one.words}; it costs about {one.factor:.1f} times"

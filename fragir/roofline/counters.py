@@ -49,8 +49,6 @@ class MemoryUse:
     """Bytes that are wanted in a turn, each counted once."""
     asked: float = 0.0
     """Bytes of all lanes in a turn, as often as they are asked for."""
-    waited: bool = False
-    """Whether the warp waits for it in its turn."""
     known: bool = True
     """Whether the places are known."""
     size: int = WIDEST
@@ -177,7 +175,6 @@ def _traffic(
             result.lines += part * len({sector // (LINE // SECTOR) for sector in touched})
             result.asked += part * size * len(access.at)
             result.size = min(result.size, size)
-            result.waited = result.waited or access.kind == "load"
         sectors.append(own)
         starts.append(places)
         spread += standing * len(own)

@@ -351,11 +351,10 @@ class WarpWork:
         words = op.statement.data.split(None, 1)[0]
         if words.startswith("cp.async.bulk") and not words.startswith("cp.async.bulk.prefetch"):
             self._bulk(op, words)
-        elif words.startswith(("ex2", "rcp", "rsqrt", "sqrt", "sin", "cos", "lg2", "tanh")):
-            self.issued += self._times
-            self.special += self._times
         else:
             self.issued += self._times
+            if words.startswith(("ex2", "rcp", "rsqrt", "sqrt", "sin", "cos", "lg2", "tanh")):
+                self.special += self._times
         for result in op.results:
             self._depend(result, op.operands)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -60,11 +60,8 @@ class LaunchRemark(NamedTuple):
         }
 
 
-def remarks(model: LaunchModel, kernel: str, names: Sequence[str]) -> list[LaunchRemark]:
-    """What slows a launch down by 1.3 times or more, the worst first; nothing of a short launch.
-
-    `names` are those of the kernel's arguments.
-    """
+def remarks(model: LaunchModel) -> list[LaunchRemark]:
+    """What slows a launch down by 1.3 times or more, the worst first; nothing of a short launch."""
     now = model.cycles()
     if now < SHORT:
         return []
@@ -73,23 +70,21 @@ def remarks(model: LaunchModel, kernel: str, names: Sequence[str]) -> list[Launc
         cause: model.cycles([other for other in CAUSES if other != cause]) / best
         for cause in CAUSES
     }
-    found = _remarks_on(model, kernel, names, left)
+    found = _remarks_on(model, left)
     if not found and now >= TOLD * best:
         # several, of which each alone would be hidden: the one without which it is fastest
         without = {cause: now / model.cycles([cause]) for cause in CAUSES}
-        found = _remarks_on(model, kernel, names, without)[:1]
+        found = _remarks_on(model, without)[:1]
     return found
 
 
-def _remarks_on(
-    model: LaunchModel, kernel: str, names: Sequence[str], factors: Mapping[str, float]
-) -> list[LaunchRemark]:
+def _remarks_on(model: LaunchModel, factors: Mapping[str, float]) -> list[LaunchRemark]:
     """What is said of causes of these factors, the worst first."""
     found: list[LaunchRemark] = []
     for cause, factor in sorted(factors.items(), key=lambda each: -each[1]):
-        words, op = _SENTENCES[cause](model, names) if factor >= TOLD else ("", None)
+        words, op = _SENTENCES[cause](model) if factor >= TOLD else ("", None)
         if words:
-            found.append(LaunchRemark(cause, factor, words, kernel, op))
+            found.append(LaunchRemark(cause, factor, words, model.kernel, op))
     return found
 
 
@@ -97,7 +92,7 @@ Sentence = tuple[str, "Operation | None"]
 """Words, and the operation that they are about; no words where there is nothing to say."""
 
 
-def _few_blocks(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _few_blocks(model: LaunchModel) -> Sentence:
     sms = model.device.sms
     if model.blocks < sms:
         blocks = "one block" if model.blocks == 1 else f"{model.blocks} blocks"
@@ -115,7 +110,7 @@ def _few_blocks(model: LaunchModel, names: Sequence[str]) -> Sentence:
     )
 
 
-def _sectors(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _sectors(model: LaunchModel) -> Sentence:
     use = _worst(model, lambda use: (use.lines * LINE - use.asked) * use.turns)
     if use is None or not use.requests:
         return "", None
@@ -123,18 +118,18 @@ def _sectors(model: LaunchModel, names: Sequence[str]) -> Sentence:
     asked = use.asked / use.requests
     verb = "writes" if use.writes else "reads"
     return (
-        f"a warp {verb} {_name(use, names)} by {sectors:.0f} sectors of 32 bytes for "
+        f"a warp {verb} {_name(model, use)} by {sectors:.0f} sectors of 32 bytes for "
         f"{asked:.0f} bytes",
         use.operation,
     )
 
 
-def _narrow(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _narrow(model: LaunchModel) -> Sentence:
     use = _worst(model, lambda use: use.requests * use.turns * (use.beside - use.size))
     if use is None:
         return "", None
     words = (
-        f"{_name(use, names)} is accessed by {use.size} bytes where {use.beside} of a lane lie "
+        f"{_name(model, use)} is accessed by {use.size} bytes where {use.beside} of a lane lie "
         "side by side"
     )
     row = model.open_rows.get(use.memory or 0)
@@ -144,18 +139,18 @@ def _narrow(model: LaunchModel, names: Sequence[str]) -> Sentence:
     return words, use.operation
 
 
-def _again(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _again(model: LaunchModel) -> Sentence:
     use = _worst(model, lambda use: use.asked * use.turns - use.wanted * use.distinct_turns)
     if use is None:
         return "", None
     times = use.asked * use.turns / (use.wanted * use.distinct_turns)
     return (
-        f"{_name(use, names)} is read from global memory {times:.0f} times by a block",
+        f"{_name(model, use)} is read from global memory {times:.0f} times by a block",
         use.operation,
     )
 
 
-def _in_flight(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _in_flight(model: LaunchModel) -> Sentence:
     use = _worst(model, lambda use: 0.0 if use.writes else use.once)
     parts = model.parts()
     if use is None or parts["memory"] + parts["L2"] < SLIGHT * parts["latency"]:
@@ -166,24 +161,24 @@ def _in_flight(model: LaunchModel, names: Sequence[str]) -> Sentence:
             use.operation,
         )
     return (
-        f"{model.in_flight / 1024:.0f} KiB of {_name(use, names)} are on their way to an SM at "
+        f"{model.in_flight / 1024:.0f} KiB of {_name(model, use)} are on their way to an SM at "
         f"once, where memory wants {WANTED // 1024}",
         use.operation,
     )
 
 
-def _passes(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _passes(model: LaunchModel) -> Sentence:
     for part in model.by_memory().values():
         if len(part) > 1 and part[0].memory is not None:
             verb = "written" if part[0].writes else "read"
             return (
-                f"{_name(part[0], names)} is {verb} in {len(part)} passes over memory",
+                f"{_name(model, part[0])} is {verb} in {len(part)} passes over memory",
                 part[-1].operation,
             )
     return "", None
 
 
-def _products(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _products(model: LaunchModel) -> Sentence:
     found = [(times, key) for key, times in model.work.products.items() if key[1][:3] == "mma"]
     if not found:
         return "", None
@@ -191,7 +186,7 @@ def _products(model: LaunchModel, names: Sequence[str]) -> Sentence:
     return f"a product goes by {mnemonic} where {model.target} has wgmma", op
 
 
-def _by_arithmetic(model: LaunchModel, names: Sequence[str]) -> Sentence:
+def _by_arithmetic(model: LaunchModel) -> Sentence:
     return "a product goes by fma, on no tensor core", None
 
 
@@ -202,11 +197,11 @@ def _worst(model: LaunchModel, cost: Callable[[MemoryUse], float]) -> MemoryUse 
     return None if worst is None or cost(worst) <= 0 else worst
 
 
-def _name(use: MemoryUse, names: Sequence[str]) -> str:
-    return names[use.memory] if use.memory is not None else "memory"
+def _name(model: LaunchModel, use: MemoryUse) -> str:
+    return model.names[use.memory] if use.memory is not None else "memory"
 
 
-_SENTENCES: dict[str, Callable[[LaunchModel, Sequence[str]], Sentence]] = {
+_SENTENCES: dict[str, Callable[[LaunchModel], Sentence]] = {
     "sms": _few_blocks,
     "sectors": _sectors,
     "narrow": _narrow,

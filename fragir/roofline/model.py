@@ -7,7 +7,7 @@ waits for memory. It ranks and finds factors; it predicts no times.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf
@@ -18,7 +18,7 @@ from fragir.isa.registry import lookup
 from fragir.isa.throughput import multiply_adds
 from fragir.roofline.counters import KEPT, LINE, SECTOR, BlockCounters, MemoryUse
 from fragir.roofline.lanes import LANES
-from fragir.scheduling.cost import LATENCY, START
+from fragir.scheduling.cost import LATENCY, SPEED, START
 from fragir.scheduling.devices import KIB, Device
 
 ALONE = 64
@@ -49,6 +49,9 @@ SMs, and half as many again."""
 class LaunchModel:
     """A launch on a device. Times are in cycles of an SM."""
 
+    kernel: str
+    names: Sequence[str]
+    """Of its arguments."""
     work: BlockCounters
     device: Device
     target: str
@@ -66,12 +69,8 @@ class LaunchModel:
     @cached_property
     def resident(self) -> int:
         """Blocks that an SM holds at once."""
-        warps = -(-self.threads // 32)
-        device = self.device
-        held = [device.blocks, device.warps // warps]
-        held.append(device.shared // (self.shared + KIB))
-        held.append(REGISTERS // max(1, self.registers * self.threads))
-        return max(1, min(held))
+        room = self.device.room(self.threads, self.shared)
+        return max(1, min(room, REGISTERS // max(1, self.registers * self.threads)))
 
     @property
     def busy(self) -> int:
@@ -137,7 +136,7 @@ class LaunchModel:
             instruction = lookup(mnemonic)
             native = mnemonic.startswith("wgmma")
             fast = native or (best and has_wgmma(instruction.types.a, self.target))
-            speed = _SPEED.get(instruction.types.a, 2.0)
+            speed = SPEED.get(instruction.types.a, 2.0)
             rate = self.device.tensor * speed * (1.0 if fast else self.device.mma_share)
             total += 2.0 * multiply_adds(instruction) * times / rate
         return total
@@ -222,6 +221,3 @@ def _l1(use: MemoryUse, fixed: Collection[str]) -> float:
 def _narrow(use: MemoryUse) -> float:
     """The part of the requests that wider ones would save."""
     return 1 - use.size / max(use.size, use.beside)
-
-
-_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}

@@ -18,7 +18,6 @@ from fragir.scheduling.l2 import best_group
 REGISTERS = 255
 """Of a thread at most."""
 _FILE = 65536  # registers of an SM (CUDA C++ Programming Guide, technical specifications)
-_RESERVED = KIB  # bytes of shared memory that a block takes besides its own, from sm_80 on
 _STAGED = 64 * KIB  # of C that is on its way through shared memory; more leaves in pieces
 _TRANSPOSED = 16  # rows, times a number, that a warp transposes in shared memory
 _BOX_BYTES = 64  # of a row of a tensor map's box at least, of tiles that have a choice
@@ -178,15 +177,9 @@ class Configuration(NamedTuple):
 
     def resident(self, problem: GemmProblem) -> int:
         """Blocks that an SM has room for."""
-        device = problem.device
-        warps = ceil(self.threads / 32)
         registers = ceil(self.registers(problem) / 8) * 8 * self.threads
-        return min(
-            device.blocks,
-            device.warps // warps,
-            _FILE // registers,
-            device.shared // (self.shared(problem) + _RESERVED),
-        )
+        room = problem.device.room(self.threads, self.shared(problem))
+        return min(room, _FILE // registers)
 
 
 class WarpTile(NamedTuple):

@@ -44,7 +44,7 @@ stage is written out ahead of the loop."""
 _WAVES = 8  # that are looked at for L2, of more they are alike
 
 # Relative to f16. Consumer GPUs sum f16 in f32 at half the rate, so integers have four times it.
-_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
+SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
 _CONSUMER = ("sm_86", "sm_89", "sm_120")
 _EMULATED = 0.4  # fp8 by mma.sync on Hopper: unpacked to f16, two conversions a product
 
@@ -89,8 +89,8 @@ class Estimate(NamedTuple):
 def rate(problem: GemmProblem, wgmma: bool) -> float:
     """Operations a cycle of an SM's tensor cores, two a product."""
     device = problem.device
-    if problem.element in _SPEED:
-        speed = _SPEED[problem.element]
+    if problem.element in SPEED:
+        speed = SPEED[problem.element]
     elif problem.element.startswith(("s", "u")):
         speed = 4.0 if device.target in _CONSUMER else 2.0
     else:

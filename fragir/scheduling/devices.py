@@ -11,6 +11,8 @@ from typing import NamedTuple
 from fragir.errors import FragirError
 
 KIB, MIB = 1 << 10, 1 << 20
+RESERVED = KIB
+"""Bytes of shared memory that a block takes besides its own, from sm_80 on."""
 _NUMBER = re.compile(r"sm_([0-9]+)")
 
 
@@ -51,6 +53,12 @@ class Device(NamedTuple):
     def dram_bytes(self) -> float:
         """Bytes a cycle from device memory to one SM while all read."""
         return self.dram_rate / self.clock / self.sms
+
+    def room(self, threads: int, shared: int) -> int:
+        """Blocks of so many threads and bytes of shared memory that an SM holds, as far as
+        registers allow; 0 where none fits."""
+        warps = -(-threads // 32)
+        return min(self.blocks, self.warps // warps, self.shared // (shared + RESERVED))
 
 
 # The CUDA C++ Programming Guide, "Technical specifications per compute capability", has warps,

@@ -10,6 +10,7 @@ different layouts are wanted is not plain: it is left, with all that hangs on it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -339,23 +340,28 @@ class Relations:
     def _together(self, root: SSAValue) -> int | None:
         """How many elements of a class of tiles global memory lets be accessed at once, where it is
         the same for all that load or store them; None where nobody does."""
+        own = [at for value, at in self._global_accesses if self._classes.find(value) is root]
+        return None if None in own else max((at for at in own if at is not None), default=None)
+
+    @cached_property
+    def _global_accesses(self) -> list[tuple[SSAValue, int | None]]:
+        """Tiles of global memory that are loaded or stored, and how many elements it lets be
+        accessed at once; None where rows lie across."""
         from fragir.dialects.frag.tiles import memory_at
 
-        found: list[int] = []
+        found: list[tuple[SSAValue, int | None]] = []
         for op in self._ops:
             if op.name not in ("frag.load", "frag.store"):
                 continue
             assert isinstance(op, frag.LoadOp | frag.StoreOp)
             value = op.results[0] if op.results else op.operands[0]
-            if self._classes.find(value) is not root:
-                continue
             memory = memory_at(op, value, self._threads)
             if memory is None or memory.swizzle is not None:
                 continue
-            if memory.along != len(frag.tile_of(value).shape) - 1:
-                return None  # lanes that lie beside each other would be far apart there
-            found.append(memory.together)
-        return max(found, default=None)
+            # lanes that lie beside each other would be far apart across rows
+            across = memory.along != len(frag.tile_of(value).shape) - 1
+            found.append((value, None if across else memory.together))
+        return found
 
 
 def tiles_of(operations: Iterable[Operation]) -> list[SSAValue]:
