@@ -10,7 +10,7 @@ threads meet.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, TypeGuard
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i64
@@ -18,6 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.frag.in_flight import carried_values
 from fragir.dialects.frag.kernels import cluster_of, role_of
 from fragir.dialects.frag.tensor_copies import APART
 from fragir.dialects.interfaces import accesses_of, root_of
@@ -41,12 +42,41 @@ class Wait(NamedTuple):
 
 
 Ages = Mapping[SSAValue, int]
-"""How many groups have been closed, at least, since the last that touches a memory."""
+"""How many groups have been closed, at least, since the last that touches a memory. Slots of a ring
+that are awaited stand for it as a whole: two of its parts may be the same memory."""
 State = frozenset[tuple[SSAValue, int]]
+
+
+class _Memories:
+    """What the memories of a function are known by."""
+
+    def __init__(self, function: Operation):
+        self._rings: dict[SSAValue, SSAValue] = {}
+        for op in function.walk():
+            if isinstance(op, frag.AwaitOp) and isinstance(op.result.type, frag.SlotType):
+                self._rings |= dict.fromkeys(carried_values(op.result), op.source)
+
+    def of(self, memory: SSAValue) -> SSAValue:
+        """What a memref is a view of; the ring of a slot that is awaited."""
+        root = root_of(memory)
+        if isinstance(root.owner, frag.PartOp):
+            return self._rings.get(root.owner.slot, root)
+        return root
+
+    def awaited(self, slot: SSAValue) -> SSAValue:
+        """The ring of a slot that is awaited; of another the slot itself."""
+        return self._rings.get(slot, slot)
+
+    def touched(self, op: frag.CopyOp) -> tuple[SSAValue, ...]:
+        """The memories of a copy that others must not touch meanwhile."""
+        source, target = self.of(op.source), self.of(op.target)
+        return (source,) if APART in op.attributes else (source, target)
 
 
 class _Groups(Forward[State]):
     """Behind roles, what they have copied out may be under way."""
+
+    memories: _Memories
 
     def _follow_regions(self, op: Operation, state: State) -> State:
         end = super()._follow_regions(op, state)
@@ -54,14 +84,8 @@ class _Groups(Forward[State]):
             return end
         copies = [inner for inner in op.walk() if is_store(inner)]
         return _merge_states(
-            end, frozenset((m, 0) for one in copies for m in _touched_memories(one))
+            end, frozenset((m, 0) for one in copies for m in self.memories.touched(one))
         )
-
-
-def _touched_memories(op: frag.CopyOp) -> tuple[SSAValue, ...]:
-    """The memories of a copy that others must not touch meanwhile."""
-    source, target = root_of(op.source), root_of(op.target)
-    return (source,) if APART in op.attributes else (source, target)
 
 
 class GroupWaits:
@@ -69,20 +93,22 @@ class GroupWaits:
 
     def __init__(self, function: Operation):
         self.ahead: dict[Operation, Wait] = {}
+        self._memories = _Memories(function)
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
         targets = [target for target, _ in kinds]  # any order
         self._ordered = {target for target in targets if targets.count(target) > 1}
         self._forward = _Groups(self._step, _merge_states)
+        self._forward.memories = self._memories
         block = function.regions[0].block
         self._forward.run(block, frozenset())
         for op, state in self._forward.before.items():
-            wait = _wait(op, dict(state), self._ordered)
+            wait = self._wait(op, dict(state))
             if wait is not None:
                 self.ahead[op] = wait
 
     def _step(self, op: Operation, state: State) -> State:
         ages = dict(state)  # any order
-        wait = _wait(op, ages, self._ordered)
+        wait = self._wait(op, ages)
         if wait is not None:
             ages = {memory: age for memory, age in ages.items() if _is_in_use(memory, age, wait)}
         if not is_store(op):
@@ -91,48 +117,56 @@ class GroupWaits:
         if op is run[-1]:  # which closes the group of all of them
             ages = {memory: min(age + 1, OLDEST) for memory, age in ages.items()}
             for one in run:
-                ages |= dict.fromkeys(_touched_memories(one), 0)
+                ages |= dict.fromkeys(self._memories.touched(one), 0)
         return frozenset(ages.items())
+
+    def _wait(self, op: Operation, ages: Ages) -> Wait | None:
+        """What an operation waits for."""
+        if op.name == "frag.arrive":
+            return Wait(0, True)  # others may read what this block has copied out
+        if isinstance(op, frag.ReleaseOp):
+            ring = self._memories.awaited(op.slot)
+            return None if ring not in ages else Wait(ages[ring], False)
+        accesses = accesses_of(op)
+        if accesses is None or not ages:
+            return None
+        of = self._memories.of
+        if isinstance(op, frag.CopyOp) and op.tma is not None:  # those of a run wait together
+            run = run_of(op)
+            run = run if op is run[0] else []
+            writes = {of(one.target) for one in run}
+            if is_store(op):  # two may read the same
+                writes = touched = {target for target in writes if target in self._ordered}
+            else:
+                touched = writes | {one.source for one in run}
+        else:
+            writes = {of(value) for value in accesses.writes()}
+            touched = writes | {of(value) for value in accesses.reads()}
+        if APART in op.attributes:
+            touched = writes = {memory for memory in writes if _is_here(memory)}
+        needed = [
+            (age, not _is_here(memory))
+            for memory, age in ages.items()
+            if memory in (writes if _is_here(memory) else touched)
+        ]
+        if not needed:
+            return None
+        return Wait(min(age for age, _ in needed), any(written for _, written in needed))
+
+
+def _is_here(memory: SSAValue) -> bool:
+    """Whether a memory, or a ring's, is shared memory."""
+    return isinstance(memory.type, frag.RingType) or frag.is_shared(memory.type)
 
 
 def _is_in_use(memory: SSAValue, age: int, wait: Wait) -> bool:
     """Whether a memory is still in use behind a wait."""
-    return age < wait.pending or not (wait.written or frag.is_shared(memory.type))
+    return age < wait.pending or not (wait.written or _is_here(memory))
 
 
 def is_store(op: Operation) -> TypeGuard[frag.CopyOp]:
     """Whether an operation is a `frag.copy tma` to global memory."""
     return isinstance(op, frag.CopyOp) and op.tma is not None and frag.is_shared(op.source.type)
-
-
-def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | None:
-    """What an operation waits for. `ordered`: memory that copies write and others add to."""
-    if op.name == "frag.arrive":
-        return Wait(0, True)  # others may read what this block has copied out
-    accesses = accesses_of(op)
-    if accesses is None or not ages:
-        return None
-    if isinstance(op, frag.CopyOp) and op.tma is not None:  # those of a run wait together
-        run = run_of(op)
-        run = run if op is run[0] else []
-        writes = {root_of(one.target) for one in run}
-        if is_store(op):  # two may read the same
-            writes = touched = {target for target in writes if target in ordered}
-        else:
-            touched = writes | {one.source for one in run}
-    else:
-        writes = {root_of(value) for value in accesses.writes()}
-        touched = writes | {root_of(value) for value in accesses.reads()}
-    if APART in op.attributes:
-        touched = writes = {memory for memory in writes if frag.is_shared(memory.type)}
-    needed = [
-        (age, not frag.is_shared(memory.type))
-        for memory, age in ages.items()
-        if memory in (writes if frag.is_shared(memory.type) else touched)
-    ]
-    if not needed:
-        return None
-    return Wait(min(age for age, _ in needed), any(written for _, written in needed))
 
 
 def _merge_states(one: State, other: State) -> State:
@@ -156,9 +190,10 @@ def _check_roles(function: Operation) -> None:
     """Ends the pass where a role touches what another one copies out: only the thread that starts
     a copy can wait for it."""
     owners: dict[SSAValue, set[tuple[Region | None, bool]]] = {}
+    memories = _Memories(function)
     for op in function.walk():
         if is_store(op):
-            for memory in _touched_memories(op):
+            for memory in memories.touched(op):
                 owners.setdefault(memory, set()).add((role_of(op), op.add is not None))
     for op in function.walk():
         accesses, role = accesses_of(op), role_of(op)
@@ -168,7 +203,7 @@ def _check_roles(function: Operation) -> None:
             continue
         adds = is_store(op) and op.add is not None
         used = [*accesses.writes(), *(v for v in accesses.reads() if not frag.is_shared(v.type))]
-        for memory in map(root_of, used):
+        for memory in map(memories.of, used):
             for other, also_adds in owners.get(memory, ()):
                 if other not in (None, role) and not (adds and also_adds):
                     fail(op, f"{op.name}: another role copies this memory by TMA, and it alone "
@@ -180,24 +215,26 @@ def plan(lanes: Lanes, function: Operation) -> None:
     what cannot be ordered."""
     state = lanes.state
     stores = False
+    memories = _Memories(function)
     written = _written_by_threads(function)
-    _check_roles(function)
     for op in function.walk():
         if is_store(op):
             stores = True
-            if is_of_ring(op.source):
-                fail(op, "frag.copy tma: a slot of a ring is not kept until it is copied; copy to "
-                     "global memory from memory of its own (memref.alloc)")  # fmt: skip
+            if is_of_ring(op.source) and not isinstance(memories.of(op.source).type, frag.RingType):
+                fail(op, "frag.copy tma: this slot is being filled; copy from one that is awaited, "
+                     "or from memory of its own (memref.alloc)")  # fmt: skip
         elif isinstance(op, frag.CopyOp) and op.tma is not None and op.source in written:
             fail(op, "frag.copy tma: threads of this kernel write what it reads, and the copy "
                  "engine may not see that; write frag.copy async")  # fmt: skip
     if not stores:
         return
+    _check_roles(function)
 
     def wait_for(op: Operation, wait: Wait) -> None:
         read = "" if wait.written else ".read"
         state.ar.insert(ptx.SyncOp(f"cp.async.bulk.wait_group{read}", wait.pending))
-        if op.name != "frag.arrive":  # there all threads meet anyway
+        # to arrive all threads meet anyway; of a slot the thread that copies says that it is free
+        if op.name not in ("frag.arrive", "frag.release"):
             state.wait_for_all()
 
     for op, wait in GroupWaits(function).ahead.items():

@@ -144,3 +144,72 @@ def test_faults_are_found() -> None:
         if not any(is_found(kernel, ptx, order) for order in ORDERS):
             missed.append(name)
     assert missed == []
+
+
+def doubled_in_place() -> str:
+    """c = 2 a; tiles come and go by TMA through the same slots."""
+    return f"""
+    func.func @k(%a: memref<?x64xf16> {{frag.sizes = ["m"]}},
+                 %c: memref<?x64xf16> {{frag.sizes = ["m"]}}) {{
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %m = memref.dim %a, %c0 : memref<?x64xf16>
+      %ring = frag.ring 2 : {RING}
+      frag.roles "load" warps [1, 1] {{
+        scf.for %row = %c0 to %m step %c32 {{
+          %s = frag.acquire %ring : {RING}
+          %p = frag.part %s[0] : {SLOT}
+          frag.copy tma %a[%row, 0] to %p[] : memref<?x64xf16> to {A}
+          frag.publish %s : {SLOT}
+        }}
+      }}, "double" warps [2, 1] {{
+        scf.for %row = %c0 to %m step %c32 {{
+          %s = frag.await %ring : {RING}
+          %p = frag.part %s[0] : {SLOT}
+          %q = frag.part %s[0] : {SLOT}
+          %x = frag.load %p[0, 0] : {A} -> {TILE}
+          %u = frag.map %x : {TILE} -> {TILE} {{
+          ^bb0(%v: f16):
+            %w = arith.addf %v, %v : f16
+            frag.yield %w : f16
+          }}
+          frag.store %u, %p[0, 0] : {TILE}, {A}
+          frag.copy tma %q[] to %c[%row, 0] : {A} to memref<?x64xf16>
+          frag.release %s : {SLOT}
+        }}
+      }}
+      func.return
+    }}"""
+
+
+WAIT = "cp.async.bulk.wait_group.read 0;"
+
+
+def test_a_slot_is_copied_out_before_it_is_free() -> None:
+    kernel = fragir.compile(doubled_in_place(), target="sm_90a")
+    assert kernel.ptx.count(WAIT) == 1
+    a = np.arange(200 * 64).reshape(200, 64).astype(np.float16)
+    for order in ORDERS:
+        c = np.zeros_like(a)
+        assert kernel(a, c, on="emulator", check=True, **order).findings == []
+        assert (c == a + a).all()
+    lost = [
+        emulator.run(
+            kernel.ptx.replace(WAIT, ""),
+            grid=(1,),
+            block=kernel.block,
+            shared=kernel.shared,
+            arguments=kernel.parameters([a, np.zeros_like(a)]),
+            check=True,
+            **order,
+        ).findings
+        for order in ORDERS
+    ]
+    assert any(lost)
+
+
+def test_a_slot_that_is_being_filled_is_not_copied_out() -> None:
+    out = f"frag.copy tma %p[] to %c[%row, 0] : {A} to memref<?x64xf16>\n frag.publish"
+    text = doubled_in_place().replace("frag.publish", out)
+    with pytest.raises(fragir.FragirError, match="this slot is being filled; copy from one"):
+        fragir.compile(text, target="sm_90a")
