@@ -1,241 +1,359 @@
 // Flash attention whose products run while the softmax is computed: heads of 64 columns, f16, one key
-// or more; what it computes is what forward.mlir does. One warp fetches Q, K and V by TMA into rings;
-// two warpgroups take 64 queries each. Each turn issues Q K^T of its block of keys and P V of the block
-// before together, and computes the softmax of the first while the second goes on. P stays in registers.
+// or more; what it computes is what forward.mlir does. Blocks go from tile to tile of queries. One warp
+// fetches Q, K and V by TMA into rings; two warpgroups take 64 queries each. Each turn issues Q K^T of
+// its block of keys and P V of the block before together, and computes the softmax of the first while
+// the second goes on. Blocks of keys that a mask cuts have a loop of their own. P stays in registers.
 // forward_overlapped.py writes it.
 //
 //   fragir run examples/attention/forward_overlapped.mlir --target sm_90a --size h=2,g=1,m=70,n=97 --arg causal=1
 
 builtin.module {
-  func.func @attention_64(%q: memref<?x?x64xf16> {frag.sizes = ["h", "m"]}, %k: memref<?x?x64xf16> {frag.sizes = ["g", "n"]}, %v: memref<?x?x64xf16> {frag.sizes = ["g", "n"]}, %o: memref<?x?x64xf16> {frag.sizes = ["h", "m"]}, %lse: memref<?x?xf32> {frag.sizes = ["h", "m"]}, %causal: i32) attributes {frag.grid = #frag.grid<m by 128, h>} {
-    %bx = frag.block_id x
-    %0 = arith.constant 128 : index
-    %1 = arith.muli %bx, %0 : index
-    %by = frag.block_id y
-    %2 = arith.constant 0 : index
-    %h = memref.dim %q, %2 : memref<?x?x64xf16>
-    %g = memref.dim %k, %2 : memref<?x?x64xf16>
-    %3 = arith.divui %h, %g : index
-    %group = arith.divui %by, %3 : index
-    %4 = arith.constant 1 : index
-    %m = memref.dim %q, %4 : memref<?x?x64xf16>
-    %5 = arith.index_cast %m : index to i32
-    %n = memref.dim %k, %4 : memref<?x?x64xf16>
-    %n_1 = arith.index_cast %n : index to i32
-    %6 = arith.index_cast %1 : index to i32
-    %7 = arith.addi %6, %n_1 : i32
-    %8 = arith.constant 0 : i32
-    %9 = arith.cmpi ne, %causal, %8 : i32
-    %10 = arith.constant 1 : i32
-    %11 = arith.subi %10, %5 : i32
-    %12 = arith.select %9, %11, %8 : i32
-    %reach = arith.addi %7, %12 : i32
-    %13 = arith.constant 127 : i32
-    %14 = arith.addi %reach, %13 : i32
-    %15 = arith.minsi %14, %n_1 : i32
-    %16 = arith.maxsi %15, %10 : i32
-    %end = arith.index_cast %16 : i32 to index
-    %queries = frag.ring 1 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-    %17 = frag.ring 2 : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-    %value_blocks = frag.ring 2 : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
+  func.func @attention_64(%q: memref<?x?x64xf16> {frag.sizes = ["h", "m"]}, %k: memref<?x?x64xf16> {frag.sizes = ["g", "n"]}, %v: memref<?x?x64xf16> {frag.sizes = ["g", "n"]}, %o: memref<?x?x64xf16> {frag.sizes = ["h", "m"]}, %lse: memref<?x?xf32> {frag.sizes = ["h", "m"]}, %causal: i32) {
+    %0 = arith.constant 0 : index
+    %g = memref.dim %k, %0 : memref<?x?x64xf16>
+    %h = memref.dim %q, %0 : memref<?x?x64xf16>
+    %1 = frag.ring 2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+    %2 = frag.ring 2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+    %3 = frag.ring 2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
     frag.roles "load" warps [1, 1] registers 24 {
-      %slot = frag.acquire %queries : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      %18 = frag.part %slot[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      frag.copy tma %q[%by, %1, 0] to %18[] : memref<?x?x64xf16> to memref<128x64xf16, #frag.shared<swizzle = 128>>
-      frag.publish %slot : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      %19 = arith.constant 64 : index
-      scf.for %i = %2 to %end step %19 {
-        %slot_1 = frag.acquire %17 : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %20 = frag.part %slot_1[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        frag.copy tma %k[%group, %i, 0] to %20[] : memref<?x?x64xf16> to memref<64x64xf16, #frag.shared<swizzle = 128>>
-        frag.publish %slot_1 : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %slot_2 = frag.acquire %value_blocks : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %21 = frag.part %slot_2[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        frag.copy tma %v[%group, %i, 0] to %21[] : memref<?x?x64xf16> to memref<64x64xf16, #frag.shared<swizzle = 128>>
-        frag.publish %slot_2 : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
+      %4 = arith.constant 1 : index
+      %m = memref.dim %q, %4 : memref<?x?x64xf16>
+      frag.for_tiles (%row, %col) of (%h, %m) by (1, 128) grouped 8 persistent {
+        %5 = arith.constant 127 : index
+        %6 = arith.addi %m, %5 : index
+        %7 = arith.constant 128 : index
+        %8 = arith.divui %6, %7 : index
+        %9 = arith.muli %8, %7 : index
+        %10 = arith.subi %9, %7 : index
+        %row_1 = arith.subi %10, %col : index
+        %11 = arith.index_cast %m : index to i32
+        %at = arith.index_cast %row_1 : index to i32
+        %12 = arith.divui %h, %g : index
+        %13 = arith.divui %row, %12 : index
+        %n = memref.dim %k, %4 : memref<?x?x64xf16>
+        %n_1 = arith.index_cast %n : index to i32
+        %14 = arith.addi %at, %n_1 : i32
+        %15 = arith.constant 0 : i32
+        %16 = arith.cmpi ne, %causal, %15 : i32
+        %17 = arith.constant 1 : i32
+        %18 = arith.subi %17, %11 : i32
+        %19 = arith.select %16, %18, %15 : i32
+        %reach = arith.addi %14, %19 : i32
+        %20 = arith.constant 127 : i32
+        %21 = arith.addi %reach, %20 : i32
+        %22 = arith.minsi %21, %n_1 : i32
+        %23 = arith.maxsi %22, %17 : i32
+        %24 = arith.subi %23, %17 : i32
+        %25 = arith.index_cast %24 : i32 to index
+        %last = arith.divui %25, %7 : index
+        %blocks = arith.addi %last, %4 : index
+        %row_2 = arith.addi %row_1, %0 : index
+        %slot = frag.acquire %1 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %26 = frag.part %slot[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        frag.copy tma %q[%row, %row_2, 0] to %26[] : memref<?x?x64xf16> to memref<128x64xf16, #frag.shared<swizzle = 128>>
+        frag.publish %slot : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        scf.for %i = %0 to %blocks step %4 {
+          %number = arith.subi %last, %i : index
+          %27 = arith.muli %number, %7 : index
+          %slot_1 = frag.acquire %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %28 = frag.part %slot_1[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          frag.copy tma %k[%13, %27, 0] to %28[] : memref<?x?x64xf16> to memref<128x64xf16, #frag.shared<swizzle = 128>>
+          frag.publish %slot_1 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %slot_2 = frag.acquire %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %29 = frag.part %slot_2[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          frag.copy tma %v[%13, %27, 0] to %29[] : memref<?x?x64xf16> to memref<128x64xf16, #frag.shared<swizzle = 128>>
+          frag.publish %slot_2 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        }
       }
     }, "attend" warpgroups [2, 1] registers 240 {
-      %22 = frag.iota dim 0 : !frag.tile<128xi32>
-      %held = frag.await %queries : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      %23 = frag.part %held[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      %slot_3 = frag.await %17 : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      %24 = frag.part %slot_3[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      %25 = frag.undefined : !frag.tile<128x64xf32>
-      %26 = arith.constant false
-      %27 = frag.wgmma async %23, %24 transposed, %25 if %26 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<64x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
-      %s = frag.await %27 : !frag.in_flight<!frag.tile<128x64xf32>>
-      frag.release %slot_3 : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      %28 = arith.constant -1.000000e+30 : f32
-      %29 = frag.fill %28 : !frag.tile<128xf32>
-      %30 = arith.index_cast %2 : index to i32
-      %31 = frag.iota dim 0 : !frag.tile<64xi32>
-      %left = frag.map %22 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
-      ^bb0(%32: i32):
-        %33 = arith.addi %reach, %32 : i32
-        %seen = arith.minsi %33, %n_1 : i32
-        %left_1 = arith.subi %seen, %30 : i32
-        frag.yield %left_1 : i32
-      }
-      %34 = frag.broadcast %31 along 0 : !frag.tile<64xi32> -> !frag.tile<128x64xi32>
-      %35 = frag.broadcast %left along 1 : !frag.tile<128xi32> -> !frag.tile<128x64xi32>
-      %s_1 = frag.map %34, %35, %s : !frag.tile<128x64xi32>, !frag.tile<128x64xi32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-      ^bb0(%36: i32, %37: i32, %s_2: f32):
-        %38 = arith.cmpi slt, %36, %37 : i32
-        %39 = arith.constant 0xff800000 : f32
-        %s_3 = arith.select %38, %s_2, %39 : f32
-        frag.yield %s_3 : f32
-      }
-      %40 = frag.reduce max dim 1 %s_1 : !frag.tile<128x64xf32> -> !frag.tile<128xf32>
-      %41 = frag.map %29, %40 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-      ^bb0(%42: f32, %43: f32):
-        %new = arith.maximumf %42, %43 fastmath<afn> : f32
-        %44 = arith.constant -0.180336878 : f32
-        %45 = arith.mulf %new, %44 fastmath<afn> : f32
-        frag.yield %45 : f32
-      }
-      %46 = frag.broadcast %41 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
-      %p = frag.map %s_1, %46 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-      ^bb0(%s_4: f32, %47: f32):
-        %48 = arith.constant 0.180336878 : f32
-        %49 = math.fma %s_4, %48, %47 fastmath<afn> : f32
-        %p_1 = math.exp2 %49 fastmath<afn> : f32
-        frag.yield %p_1 : f32
-      }
-      %50 = frag.reduce add dim 1 %p : !frag.tile<128x64xf32> -> !frag.tile<128xf32>
-      %51 = frag.cast %p : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
-      %52 = arith.constant 0.000000e+00 : f32
-      %53 = frag.fill %52 : !frag.tile<128x64xf32>
-      %new_1 = frag.map %29, %40 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-      ^bb0(%54: f32, %55: f32):
-        %new_2 = arith.maximumf %54, %55 fastmath<afn> : f32
-        frag.yield %new_2 : f32
-      }
-      %56 = arith.constant 64 : index
-      %acc, %top, %total, %p_2 = scf.for %i_1 = %56 to %end step %56 iter_args(%acc_1 = %53, %top_1 = %new_1, %total_1 = %50, %p_3 = %51) -> (!frag.tile<128x64xf32>, !frag.tile<128xf32>, !frag.tile<128xf32>, !frag.tile<128x64xf16>) {
-        %slot_4 = frag.await %17 : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %57 = frag.part %slot_4[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %scores = frag.undefined : !frag.tile<128x64xf32>
-        %scores_1 = frag.wgmma async %23, %57 transposed, %scores if %26 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<64x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
-        %old = frag.await %value_blocks : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %58 = frag.part %old[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %sums = frag.wgmma async %p_3, %58, %acc_1 : !frag.tile<128x64xf16>, memref<64x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
-        %s_5 = frag.await %scores_1 : !frag.in_flight<!frag.tile<128x64xf32>>
-        frag.release %slot_4 : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %59 = arith.index_cast %i_1 : index to i32
-        %60 = frag.iota dim 0 : !frag.tile<64xi32>
-        %left_2 = frag.map %22 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
-        ^bb0(%61: i32):
-          %62 = arith.addi %reach, %61 : i32
-          %seen_1 = arith.minsi %62, %n_1 : i32
-          %left_3 = arith.subi %seen_1, %59 : i32
-          frag.yield %left_3 : i32
+      %30 = arith.constant 1 : index
+      %m_1 = memref.dim %q, %30 : memref<?x?x64xf16>
+      frag.for_tiles (%row_3, %col_1) of (%h, %m_1) by (1, 128) grouped 8 persistent {
+        %31 = arith.constant 127 : index
+        %32 = arith.addi %m_1, %31 : index
+        %33 = arith.constant 128 : index
+        %34 = arith.divui %32, %33 : index
+        %35 = arith.muli %34, %33 : index
+        %36 = arith.subi %35, %33 : index
+        %row_4 = arith.subi %36, %col_1 : index
+        %37 = arith.index_cast %m_1 : index to i32
+        %at_1 = arith.index_cast %row_4 : index to i32
+        %38 = arith.divui %h, %g : index
+        %39 = arith.divui %row_3, %38 : index
+        %n_2 = memref.dim %k, %30 : memref<?x?x64xf16>
+        %n_3 = arith.index_cast %n_2 : index to i32
+        %40 = arith.addi %at_1, %n_3 : i32
+        %41 = arith.constant 0 : i32
+        %42 = arith.cmpi ne, %causal, %41 : i32
+        %43 = arith.constant 1 : i32
+        %44 = arith.subi %43, %37 : i32
+        %45 = arith.select %42, %44, %41 : i32
+        %reach_1 = arith.addi %40, %45 : i32
+        %46 = arith.constant 127 : i32
+        %47 = arith.addi %reach_1, %46 : i32
+        %48 = arith.minsi %47, %n_3 : i32
+        %49 = arith.maxsi %48, %43 : i32
+        %50 = arith.subi %49, %43 : i32
+        %51 = arith.index_cast %50 : i32 to index
+        %last_1 = arith.divui %51, %33 : index
+        %blocks_1 = arith.addi %last_1, %30 : index
+        %52 = frag.iota dim 0 : !frag.tile<128xi32>
+        %held = frag.await %1 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %53 = frag.part %held[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %slot_3 = frag.await %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %54 = frag.part %slot_3[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %55 = frag.undefined : !frag.tile<128x128xf32>
+        %56 = arith.constant false
+        %57 = frag.wgmma async %53, %54 transposed, %55 if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
+        %s = frag.await %57 : !frag.in_flight<!frag.tile<128x128xf32>>
+        frag.release %slot_3 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %58 = arith.constant -1.000000e+30 : f32
+        %59 = frag.fill %58 : !frag.tile<128xf32>
+        %60 = arith.subi %last_1, %0 : index
+        %61 = arith.muli %60, %33 : index
+        %62 = arith.index_cast %61 : index to i32
+        %key = frag.iota dim 0 : !frag.tile<128xi32>
+        %63 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
+        ^bb0(%64: i32):
+          %here = arith.addi %64, %41 : i32
+          %65 = arith.addi %reach_1, %here : i32
+          %seen = arith.minsi %65, %n_3 : i32
+          %66 = arith.subi %seen, %62 : i32
+          frag.yield %66 : i32
         }
-        %63 = frag.broadcast %60 along 0 : !frag.tile<64xi32> -> !frag.tile<128x64xi32>
-        %64 = frag.broadcast %left_2 along 1 : !frag.tile<128xi32> -> !frag.tile<128x64xi32>
-        %s_6 = frag.map %63, %64, %s_5 : !frag.tile<128x64xi32>, !frag.tile<128x64xi32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-        ^bb0(%65: i32, %66: i32, %s_7: f32):
-          %67 = arith.cmpi slt, %65, %66 : i32
-          %68 = arith.constant 0xff800000 : f32
-          %s_8 = arith.select %67, %s_7, %68 : f32
-          frag.yield %s_8 : f32
+        %67 = frag.broadcast %key along 0 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+        %68 = frag.broadcast %63 along 1 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+        %sums = frag.map %67, %68, %s : !frag.tile<128x128xi32>, !frag.tile<128x128xi32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+        ^bb0(%69: i32, %70: i32, %s_1: f32):
+          %71 = arith.cmpi slt, %69, %70 : i32
+          %72 = arith.constant 0xff800000 : f32
+          %sums_1 = arith.select %71, %s_1, %72 : f32
+          frag.yield %sums_1 : f32
         }
-        %69 = frag.reduce max dim 1 %s_6 : !frag.tile<128x64xf32> -> !frag.tile<128xf32>
-        %70 = frag.map %top_1, %69 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%top_2: f32, %71: f32):
-          %new_3 = arith.maximumf %top_2, %71 fastmath<afn> : f32
-          %72 = arith.constant -0.180336878 : f32
-          %73 = arith.mulf %new_3, %72 fastmath<afn> : f32
-          frag.yield %73 : f32
+        %73 = frag.reduce max dim 1 %sums : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
+        %74 = frag.map %59, %73 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%75: f32, %76: f32):
+          %new = arith.maximumf %75, %76 fastmath<afn> : f32
+          %77 = arith.constant -0.180336878 : f32
+          %78 = arith.mulf %new, %77 fastmath<afn> : f32
+          frag.yield %78 : f32
         }
-        %74 = frag.broadcast %70 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
-        %p_4 = frag.map %s_6, %74 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-        ^bb0(%s_9: f32, %75: f32):
-          %76 = arith.constant 0.180336878 : f32
-          %77 = math.fma %s_9, %76, %75 fastmath<afn> : f32
-          %p_5 = math.exp2 %77 fastmath<afn> : f32
-          frag.yield %p_5 : f32
-        }
-        %78 = frag.reduce add dim 1 %p_4 : !frag.tile<128x64xf32> -> !frag.tile<128xf32>
-        %total_2 = frag.map %total_1, %top_1, %69, %78 : !frag.tile<128xf32>, !frag.tile<128xf32>, !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%total_3: f32, %top_3: f32, %79: f32, %80: f32):
-          %new_4 = arith.maximumf %top_3, %79 fastmath<afn> : f32
-          %81 = arith.subf %top_3, %new_4 fastmath<afn> : f32
+        %79 = frag.broadcast %74 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+        %80 = arith.constant 0.000000e+00 : f32
+        %acc = frag.fill %80 : !frag.tile<128x64xf32>
+        %p = frag.map %sums, %79 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+        ^bb0(%sums_2: f32, %81: f32):
           %82 = arith.constant 0.180336878 : f32
-          %83 = arith.mulf %81, %82 fastmath<afn> : f32
-          %84 = math.exp2 %83 fastmath<afn> : f32
-          %total_4 = math.fma %total_3, %84, %80 fastmath<afn> : f32
-          frag.yield %total_4 : f32
+          %83 = math.fma %sums_2, %82, %81 fastmath<afn> : f32
+          %p_1 = math.exp2 %83 fastmath<afn> : f32
+          frag.yield %p_1 : f32
         }
-        %new_5 = frag.map %top_1, %69 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%top_4: f32, %85: f32):
-          %new_6 = arith.maximumf %top_4, %85 fastmath<afn> : f32
-          frag.yield %new_6 : f32
+        %84 = frag.reshape %p : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+        %85 = frag.reduce add dim 3 %84 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+        %86 = frag.reduce add dim 1 %85 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+        %87 = frag.cast %p : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
+        %88 = arith.minsi %reach_1, %n_3 : i32
+        %89 = arith.maxsi %88, %41 : i32
+        %90 = arith.index_cast %89 : i32 to index
+        %whole = arith.divui %90, %33 : index
+        %91 = arith.addi %last_1, %30 : index
+        %92 = arith.subi %91, %whole : index
+        %93 = arith.maxsi %92, %30 : index
+        %first = arith.minsi %93, %blocks_1 : index
+        %new_1 = frag.map %59, %73 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%94: f32, %95: f32):
+          %new_2 = arith.maximumf %94, %95 fastmath<afn> : f32
+          frag.yield %new_2 : f32
         }
-        %acc_2 = frag.await %sums : !frag.in_flight<!frag.tile<128x64xf32>>
-        frag.release %old : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-        %86 = frag.map %top_1, %new_5 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%top_5: f32, %new_7: f32):
-          %87 = arith.subf %top_5, %new_7 fastmath<afn> : f32
-          %88 = arith.constant 0.180336878 : f32
-          %89 = arith.mulf %87, %88 fastmath<afn> : f32
-          %90 = math.exp2 %89 fastmath<afn> : f32
-          frag.yield %90 : f32
+        %top, %total, %p_2, %acc_1 = scf.for %i_1 = %30 to %first step %30 iter_args(%top_1 = %new_1, %total_1 = %86, %p_3 = %87, %acc_2 = %acc) -> (!frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>) {
+          %slot_4 = frag.await %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %96 = frag.part %slot_4[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %scores = frag.undefined : !frag.tile<128x128xf32>
+          %scores_1 = frag.wgmma async %53, %96 transposed, %scores if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
+          %old = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %97 = frag.part %old[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %sums_3 = frag.wgmma async %p_3, %97, %acc_2 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+          %s_2 = frag.await %scores_1 : !frag.in_flight<!frag.tile<128x128xf32>>
+          frag.release %slot_4 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %98 = arith.subi %last_1, %i_1 : index
+          %99 = arith.muli %98, %33 : index
+          %100 = arith.index_cast %99 : index to i32
+          %key_1 = frag.iota dim 0 : !frag.tile<128xi32>
+          %101 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
+          ^bb0(%102: i32):
+            %here_1 = arith.addi %102, %41 : i32
+            %103 = arith.addi %reach_1, %here_1 : i32
+            %seen_1 = arith.minsi %103, %n_3 : i32
+            %104 = arith.subi %seen_1, %100 : i32
+            frag.yield %104 : i32
+          }
+          %105 = frag.broadcast %key_1 along 0 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+          %106 = frag.broadcast %101 along 1 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+          %sums_4 = frag.map %105, %106, %s_2 : !frag.tile<128x128xi32>, !frag.tile<128x128xi32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%107: i32, %108: i32, %s_3: f32):
+            %109 = arith.cmpi slt, %107, %108 : i32
+            %110 = arith.constant 0xff800000 : f32
+            %sums_5 = arith.select %109, %s_3, %110 : f32
+            frag.yield %sums_5 : f32
+          }
+          %111 = frag.reduce max dim 1 %sums_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
+          %112 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_2: f32, %113: f32):
+            %new_3 = arith.maximumf %top_2, %113 fastmath<afn> : f32
+            %114 = arith.constant -0.180336878 : f32
+            %115 = arith.mulf %new_3, %114 fastmath<afn> : f32
+            frag.yield %115 : f32
+          }
+          %116 = frag.broadcast %112 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+          %117 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_3: f32, %118: f32):
+            %new_4 = arith.maximumf %top_3, %118 fastmath<afn> : f32
+            %119 = arith.subf %top_3, %new_4 fastmath<afn> : f32
+            %120 = arith.constant 0.180336878 : f32
+            %121 = arith.mulf %119, %120 fastmath<afn> : f32
+            %122 = math.exp2 %121 fastmath<afn> : f32
+            frag.yield %122 : f32
+          }
+          %p_4 = frag.map %sums_4, %116 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%sums_6: f32, %123: f32):
+            %124 = arith.constant 0.180336878 : f32
+            %125 = math.fma %sums_6, %124, %123 fastmath<afn> : f32
+            %p_5 = math.exp2 %125 fastmath<afn> : f32
+            frag.yield %p_5 : f32
+          }
+          %126 = frag.reshape %p_4 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+          %127 = frag.reduce add dim 3 %126 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+          %128 = frag.reduce add dim 1 %127 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+          %total_2 = frag.broadcast %117 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
+          %total_3 = frag.map %total_1, %total_2, %128 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
+          ^bb0(%total_4: f32, %total_5: f32, %129: f32):
+            %total_6 = math.fma %total_4, %total_5, %129 fastmath<afn> : f32
+            frag.yield %total_6 : f32
+          }
+          %new_5 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_4: f32, %130: f32):
+            %new_6 = arith.maximumf %top_4, %130 fastmath<afn> : f32
+            frag.yield %new_6 : f32
+          }
+          %acc_3 = frag.await %sums_3 : !frag.in_flight<!frag.tile<128x64xf32>>
+          frag.release %old : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %acc_4 = frag.broadcast %117 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+          %acc_5 = frag.map %acc_3, %acc_4 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
+          ^bb0(%acc_6: f32, %acc_7: f32):
+            %acc_8 = arith.mulf %acc_6, %acc_7 fastmath<afn> : f32
+            frag.yield %acc_8 : f32
+          }
+          %p_6 = frag.cast %p_4 : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
+          scf.yield %new_5, %total_3, %p_6, %acc_5 : !frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>
         }
-        %acc_3 = frag.broadcast %86 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
-        %acc_4 = frag.map %acc_2, %acc_3 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-        ^bb0(%acc_5: f32, %acc_6: f32):
-          %acc_7 = arith.mulf %acc_5, %acc_6 fastmath<afn> : f32
-          frag.yield %acc_7 : f32
+        %top_5, %total_7, %p_7, %acc_9 = scf.for %i_2 = %first to %blocks_1 step %30 iter_args(%top_6 = %top, %total_8 = %total, %p_8 = %p_2, %acc_10 = %acc_1) -> (!frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>) {
+          %slot_5 = frag.await %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %131 = frag.part %slot_5[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %scores_2 = frag.undefined : !frag.tile<128x128xf32>
+          %scores_3 = frag.wgmma async %53, %131 transposed, %scores_2 if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
+          %old_1 = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %132 = frag.part %old_1[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %sums_7 = frag.wgmma async %p_8, %132, %acc_10 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+          %s_4 = frag.await %scores_3 : !frag.in_flight<!frag.tile<128x128xf32>>
+          frag.release %slot_5 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %133 = frag.reduce max dim 1 %s_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
+          %134 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_7: f32, %135: f32):
+            %new_7 = arith.maximumf %top_7, %135 fastmath<afn> : f32
+            %136 = arith.constant -0.180336878 : f32
+            %137 = arith.mulf %new_7, %136 fastmath<afn> : f32
+            frag.yield %137 : f32
+          }
+          %138 = frag.broadcast %134 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+          %139 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_8: f32, %140: f32):
+            %new_8 = arith.maximumf %top_8, %140 fastmath<afn> : f32
+            %141 = arith.subf %top_8, %new_8 fastmath<afn> : f32
+            %142 = arith.constant 0.180336878 : f32
+            %143 = arith.mulf %141, %142 fastmath<afn> : f32
+            %144 = math.exp2 %143 fastmath<afn> : f32
+            frag.yield %144 : f32
+          }
+          %p_9 = frag.map %s_4, %138 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%s_5: f32, %145: f32):
+            %146 = arith.constant 0.180336878 : f32
+            %147 = math.fma %s_5, %146, %145 fastmath<afn> : f32
+            %p_10 = math.exp2 %147 fastmath<afn> : f32
+            frag.yield %p_10 : f32
+          }
+          %148 = frag.reshape %p_9 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+          %149 = frag.reduce add dim 3 %148 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+          %150 = frag.reduce add dim 1 %149 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+          %total_9 = frag.broadcast %139 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
+          %total_10 = frag.map %total_8, %total_9, %150 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
+          ^bb0(%total_11: f32, %total_12: f32, %151: f32):
+            %total_13 = math.fma %total_11, %total_12, %151 fastmath<afn> : f32
+            frag.yield %total_13 : f32
+          }
+          %new_9 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_9: f32, %152: f32):
+            %new_10 = arith.maximumf %top_9, %152 fastmath<afn> : f32
+            frag.yield %new_10 : f32
+          }
+          %acc_11 = frag.await %sums_7 : !frag.in_flight<!frag.tile<128x64xf32>>
+          frag.release %old_1 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %acc_12 = frag.broadcast %139 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+          %acc_13 = frag.map %acc_11, %acc_12 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
+          ^bb0(%acc_14: f32, %acc_15: f32):
+            %acc_16 = arith.mulf %acc_14, %acc_15 fastmath<afn> : f32
+            frag.yield %acc_16 : f32
+          }
+          %p_11 = frag.cast %p_9 : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
+          scf.yield %new_9, %total_10, %p_11, %acc_13 : !frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>
         }
-        %p_6 = frag.cast %p_4 : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
-        scf.yield %acc_4, %new_5, %total_2, %p_6 : !frag.tile<128x64xf32>, !frag.tile<128xf32>, !frag.tile<128xf32>, !frag.tile<128x64xf16>
+        %old_2 = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %153 = frag.part %old_2[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %154 = frag.wgmma async %p_7, %153, %acc_9 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+        %acc_17 = frag.await %154 : !frag.in_flight<!frag.tile<128x64xf32>>
+        frag.release %old_2 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %155 = frag.reduce add dim 1 %total_7 : !frag.tile<128x4xf32> -> !frag.tile<128xf32>
+        %156 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi1> {
+        ^bb0(%157: i32):
+          %here_2 = arith.addi %157, %41 : i32
+          %158 = arith.addi %reach_1, %here_2 : i32
+          %seen_2 = arith.minsi %158, %n_3 : i32
+          %159 = arith.cmpi sgt, %seen_2, %41 : i32
+          frag.yield %159 : i1
+        }
+        %160 = frag.map %156, %155 : !frag.tile<128xi1>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%161: i1, %162: f32):
+          %163 = arith.constant 1.000000e+00 : f32
+          %sums_8 = arith.select %161, %162, %163 : f32
+          %164 = arith.divf %163, %sums_8 fastmath<afn> : f32
+          frag.yield %164 : f32
+        }
+        %165 = frag.broadcast %160 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+        %166 = frag.broadcast %156 along 1 : !frag.tile<128xi1> -> !frag.tile<128x64xi1>
+        %167 = frag.map %166, %acc_17, %165 : !frag.tile<128x64xi1>, !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
+        ^bb0(%168: i1, %acc_18: f32, %169: f32):
+          %170 = arith.mulf %acc_18, %169 fastmath<afn> : f32
+          %171 = arith.select %168, %170, %80 : f32
+          frag.yield %171 : f32
+        }
+        %answer = frag.cast %167 : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
+        %172 = arith.addi %row_4, %0 : index
+        frag.store %answer, %53[0, 0] : !frag.tile<128x64xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>
+        frag.copy tma %53[] to %o[%row_3, %172, 0] : memref<128x64xf16, #frag.shared<swizzle = 128>> to memref<?x?x64xf16>
+        frag.release %held : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %logs = frag.map %156, %top_5, %155 : !frag.tile<128xi1>, !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%173: i1, %top_10: f32, %174: f32):
+          %175 = arith.constant 8.000000e+00 : f32
+          %176 = arith.divf %top_10, %175 fastmath<afn> : f32
+          %177 = arith.constant 1.000000e+00 : f32
+          %sums_9 = arith.select %173, %174, %177 : f32
+          %178 = math.log %sums_9 fastmath<afn> : f32
+          %179 = arith.addf %176, %178 fastmath<afn> : f32
+          %180 = arith.constant 0xff800000 : f32
+          %logs_1 = arith.select %173, %179, %180 : f32
+          frag.yield %logs_1 : f32
+        }
+        frag.store %logs, %lse[%row_3, %172] masked : !frag.tile<128xf32>, memref<?x?xf32>
       }
-      %old_1 = frag.await %value_blocks : !frag.ring<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      %91 = frag.part %old_1[0] : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      %92 = frag.wgmma async %p_2, %91, %acc : !frag.tile<128x64xf16>, memref<64x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
-      %acc_8 = frag.await %92 : !frag.in_flight<!frag.tile<128x64xf32>>
-      frag.release %old_1 : !frag.slot<memref<64x64xf16, #frag.shared<swizzle = 128>>>
-      frag.release %held : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-      %93 = frag.map %22 : !frag.tile<128xi32> -> !frag.tile<128xi1> {
-      ^bb0(%94: i32):
-        %95 = arith.addi %reach, %94 : i32
-        %seen_2 = arith.minsi %95, %n_1 : i32
-        %96 = arith.cmpi sgt, %seen_2, %8 : i32
-        frag.yield %96 : i1
-      }
-      %total_5 = frag.map %22, %total : !frag.tile<128xi32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-      ^bb0(%97: i32, %total_6: f32):
-        %98 = arith.addi %reach, %97 : i32
-        %seen_3 = arith.minsi %98, %n_1 : i32
-        %99 = arith.cmpi sgt, %seen_3, %8 : i32
-        %100 = arith.constant 1.000000e+00 : f32
-        %total_7 = arith.select %99, %total_6, %100 : f32
-        frag.yield %total_7 : f32
-      }
-      %101 = frag.broadcast %total_5 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
-      %answer = frag.broadcast %93 along 1 : !frag.tile<128xi1> -> !frag.tile<128x64xi1>
-      %answer_1 = frag.map %answer, %acc_8, %101 : !frag.tile<128x64xi1>, !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-      ^bb0(%answer_2: i1, %acc_9: f32, %102: f32):
-        %103 = arith.divf %acc_9, %102 fastmath<afn> : f32
-        %answer_3 = arith.select %answer_2, %103, %52 : f32
-        frag.yield %answer_3 : f32
-      }
-      %104 = frag.cast %answer_1 : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
-      frag.store %104, %o[%by, %1, 0] masked : !frag.tile<128x64xf16>, memref<?x?x64xf16>
-      %logs = frag.map %22, %top, %total_5 : !frag.tile<128xi32>, !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-      ^bb0(%105: i32, %top_6: f32, %total_8: f32):
-        %106 = arith.addi %reach, %105 : i32
-        %seen_4 = arith.minsi %106, %n_1 : i32
-        %107 = arith.cmpi sgt, %seen_4, %8 : i32
-        %108 = arith.constant 8.000000e+00 : f32
-        %109 = arith.divf %top_6, %108 fastmath<afn> : f32
-        %110 = math.log %total_8 fastmath<afn> : f32
-        %111 = arith.addf %109, %110 fastmath<afn> : f32
-        %112 = arith.constant 0xff800000 : f32
-        %logs_1 = arith.select %107, %111, %112 : f32
-        frag.yield %logs_1 : f32
-      }
-      frag.store %logs, %lse[%by, %1] masked : !frag.tile<128xf32>, memref<?x?xf32>
     }
     func.return
   }

@@ -1,41 +1,134 @@
-"""Flash attention whose products run while the softmax is computed (sm_90a), in f16.
+"""Flash attention whose products run while the softmax is computed (sm_90a).
 
     python examples/attention/forward_overlapped.py
 
-What it computes is what `forward.py` does, for one key or more. One warp fetches Q, K and V by TMA
-into rings; two warpgroups take 64 queries each. Each turn issues Q K^T of its block of keys and P V
-of the block before together, and computes the softmax of the first while the second goes on
-(FlashAttention-3, Shah and others 2024). P stays in registers. No wait or barrier is written.
+What it computes is what `forward.py` does, for one key or more; see `forward` for what else it
+takes. Blocks stay, and go from tile to tile of queries, of some heads the longest first. One warp
+fetches Q, K and V by TMA into rings; two warpgroups take 64 queries each. Each turn issues Q K^T of
+its block of keys and P V of the block before together, and computes the softmax of the first while
+the second goes on (FlashAttention-3, Shah and others 2024). Keys come from the last to the first,
+so that those which a mask cuts are soon over; the others have a loop without it. P stays in
+registers, sums of rows stay in their lanes until the end. No wait or barrier is written.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
+
 import numpy as np
 
 import fragir
-from fragir import Tile, f16, f32, index, s32
+from fragir import Scalar, Tile, f16, f32, index, s32
+
+ROWS = 128  # queries of a block
+SIZES = {64: (128, 2), 96: (160, 2), 128: (128, 2), 192: (96, 1), 256: (64, 1)}
+"""Columns of a head to keys at a time, and slots for queries: what shared memory has room for."""
 
 
-def forward(d: int, cols: int = 64):
-    """The kernel for heads of d columns, with so many keys at a time."""
-    rows = 128
+class Work(NamedTuple):
+    """A tile of queries, and the keys that it sees: the blocks from `last` down to `first`."""
+
+    row: Scalar
+    head: Scalar
+    rows: Scalar | int  # what follows is no query of this sequence
+    n: Scalar
+    reach: Scalar  # query i sees the keys before reach + i
+    low: Scalar | None  # and from low + i on
+    keys: tuple[Scalar, Scalar]  # the head of keys, and where they begin
+    last: Scalar
+    blocks: Scalar
+
+
+def forward(
+    d: int,
+    cols: int | None = None,
+    element=f16,
+    *,
+    window: bool = False,
+    varlen: bool = False,
+    paged: bool = False,
+    ping_pong: bool = False,
+):
+    """The kernel for heads of d columns, with so many keys at a time.
+
+    `window`: a query sees so many keys at most, its own the last of them. `varlen`: sequences lie
+    behind each other, heads side by side in rows; they end at `q_ends` and `k_ends`. `paged`: keys
+    and values lie in pages of `cols` keys, which a table has for each of b sequences of `lengths`
+    keys. `ping_pong`: the warpgroups issue their products in turn.
+    """
+    cols, slots = cols or SIZES[d][0], SIZES[d][1]
+    parts = 2 if ping_pong else 1
+    rows, swizzle = ROWS // parts, 128 if d % 64 == 0 else 64
     scale = float(np.log2(np.e)) / d**0.5  # 2^x is what the machine has
     with fragir.kernel(f"attention_{d}", target="sm_90a") as k:
-        q = k.memory("q", f16, ("h", "m", d))
-        keys, values = (k.memory(name, f16, ("g", "n", d)) for name in "kv")
-        o = k.memory("o", f16, ("h", "m", d))
-        lse = k.memory("lse", f32, ("h", "m"))
+        if varlen:
+            q = k.memory("q", element, ("t", "hd"))
+            keys, values = (k.memory(name, element, ("s", "gd")) for name in "kv")
+            o, lse = k.memory("o", element, ("t", "hd")), k.memory("lse", f32, ("t", "h"))
+            q_ends, k_ends = (k.memory(name, s32, ("b",)) for name in ("q_ends", "k_ends"))
+            k.divisible(hd=d, gd=d)
+            groups = k.size("gd") // d
+        else:
+            first = ("p", "g", cols, d) if paged else ("g", "n", d)
+            q = k.memory("q", element, ("h", "m", d))
+            keys, values = (k.memory(name, element, first) for name in "kv")
+            o, lse = k.memory("o", element, ("h", "m", d)), k.memory("lse", f32, ("h", "m"))
+            if paged:
+                table = k.memory("table", s32, ("b", "pages"))
+                lengths = k.memory("lengths", s32, ("b",))
+            groups = k.size("g")
         causal = k.scalar("causal", s32)
-        k.grid(f"m / {rows}", "h")
-        row, head = k.block_id("x") * rows, k.block_id("y")
-        group = head // (k.size("h") // k.size("g"))
-        m, n = k.size("m").cast(s32), k.size("n").cast(s32)
-        # query i sees the keys before reach + i, and before n
-        reach = row.cast(s32) + n + k.select(causal != 0, 1 - m, 0)
-        end = k.max(k.min(reach + (rows - 1), n), 1).cast(index)  # one block of keys at least
+        longest = k.scalar("window", s32) if window else None
+        heads = k.size("h")
 
-        queries = k.ring(1, [k.part((rows, d), f16, swizzle=128)])
-        block = [k.part((cols, d), f16, swizzle=128)]
+        @contextmanager
+        def tiles():
+            """Goes from tile to tile of queries."""
+            if varlen:
+                sizes = (k.size("t"), heads), (ROWS, 1)
+                loop = k.for_tiles(*sizes, persistent=True, groups=q_ends)
+            else:
+                sizes = (heads, k.size("m")), (1, ROWS)
+                loop = k.for_tiles(*sizes, order="grouped", group=8, persistent=True)
+            with loop as place:
+                if varlen:
+                    row, head, sequence, end = place
+                    before = k.max(sequence.cast(s32) - 1, 0).cast(index)
+                    here = [
+                        k.select(sequence > 0, k.load_scalar(ends, (before,)), 0)
+                        for ends in (q_ends, k_ends)
+                    ]
+                    m, at = end.cast(s32) - here[0], row.cast(s32) - here[0]
+                    n, start = k.load_scalar(k_ends, (sequence,)) - here[1], here[1].cast(index)
+                    group = head // (heads // groups)
+                else:
+                    head, row = place
+                    row = (k.size("m") + (ROWS - 1)) // ROWS * ROWS - ROWS - row
+                    m, at = k.size("m").cast(s32), row.cast(s32)
+                    group, start = head // (heads // groups), k.constant(0, index)
+                    end = k.size("m")
+                    if paged:
+                        each = heads // k.size("b")  # heads of a sequence
+                        start = head // each
+                        group = head % each // (each // groups)
+                        n = k.load_scalar(lengths, (start,))
+                    else:
+                        n = k.size("n").cast(s32)
+                # query i sees the keys before reach + i, and before n
+                reach = at + n + k.select(causal != 0, 1 - m, 0)
+                low = None if longest is None else at + n - m + 1 - longest
+                last = ((k.max(k.min(reach + (ROWS - 1), n), 1) - 1).cast(index)) // cols
+                blocks = last + 1
+                if low is not None:
+                    seen = k.max(low, 0).cast(index) // cols
+                    blocks = blocks - k.min(seen, last)
+                yield Work(row, head, end, n, reach, low, (group, start), last, blocks)
+
+        query_rings = [
+            k.ring(slots, [k.part((rows, d), element, swizzle=swizzle)]) for _ in range(parts)
+        ]
+        block = [k.part((cols, d), element, swizzle=swizzle)]
         key_blocks, value_blocks = k.ring(2, block), k.ring(2, block)
 
         def fetch(ring, memory, at):
@@ -43,52 +136,105 @@ def forward(d: int, cols: int = 64):
             k.copy(memory, at, slot.parts[0], tma=True)
             slot.publish()
 
-        with k.role("load", warps=(1, 1), registers=24):
-            fetch(queries, q, (head, row, 0))
-            with k.loop(0, end, cols) as loop:
-                fetch(key_blocks, keys, (group, loop.index, 0))
-                fetch(value_blocks, values, (group, loop.index, 0))
+        with k.role("load", warps=(1, 1), registers=24), tiles() as work:
+            for part, ring in enumerate(query_rings):
+                row = work.row + part * rows
+                at = (row, work.head * d) if varlen else (work.head, row, 0)
+                fetch(ring, q, at)
+            with k.loop(0, work.blocks) as loop:
+                number = work.last - loop.index
+                group, start = work.keys
+                if varlen:
+                    at = (start + number * cols, group * d)
+                elif paged:
+                    at = (k.load_scalar(table, (start, number)).cast(index), group, 0, 0)
+                else:
+                    at = (group, number * cols, 0)
+                fetch(key_blocks, keys, at)
+                fetch(value_blocks, values, at)
 
-        with k.role("attend", warpgroups=(2, 1), registers=240), k.fastmath("afn"):
-            seen = k.min(reach + k.iota(0, (rows,)), n)
-            held = queries.wait()
-            (qs,) = held.parts
+        for part, queries in enumerate(query_rings):
+            with (
+                k.role(f"attend{part or ''}", warpgroups=(2 // parts, 1), registers=240),
+                k.fastmath("afn"),
+                tiles() as work,
+            ):
+                here = k.iota(0, (rows,)) + part * rows
+                seen = k.min(work.reach + here, work.n)
+                low = None if work.low is None else work.low + here
+                held = queries.wait()
+                (qs,) = held.parts
 
-            def weights(sums: Tile, at, top: Tile) -> tuple[Tile, Tile, Tile]:
-                left = seen - at.cast(s32)
-                s = k.select(k.iota(0, (cols,)) < left[:, None], sums, -np.inf)
-                new = k.max(top, s.max(1))
-                p = k.exp2(k.fma(s, scale, (new * -scale)[:, None]))
-                return new, p, k.exp2((top - new) * scale)
+                def weights(sums: Tile, top: Tile, i: Scalar | None) -> tuple[Tile, Tile, Tile]:
+                    """The largest so far, the weights, and the factor of what is there; of block i
+                    some keys are not seen."""
+                    if i is not None:
+                        at, key = ((work.last - i) * cols).cast(s32), k.iota(0, (cols,))
+                        sums = k.select(key < (seen - at)[:, None], sums, -np.inf)
+                        if low is not None:
+                            sums = k.select(key >= (low - at)[:, None], sums, -np.inf)
+                    new = k.max(top, sums.max(1))
+                    p = k.exp2(k.fma(sums, scale, (new * -scale)[:, None]))
+                    return new, p, k.exp2((top - new) * scale)
 
-            slot = key_blocks.wait()
-            s = k.wgmma_async(qs, slot.parts[0], transposed_b=True).wait()
-            slot.release()
-            top, p, _ = weights(s, k.constant(0, index), k.fill(-1e30, (rows,), f32))
-            start = {"top": top, "total": p.sum(1), "p": p.cast(f16)}
-            with k.loop(cols, end, cols, acc=k.fill(0, (rows, d), f32), **start) as loop:
+                def total(p: Tile) -> Tile:
+                    """The sum of a row, as far as a lane has it: lanes have pairs of each 8."""
+                    return p.reshape(rows, cols // 8, 4, 2).sum(3).sum(1)
+
                 slot = key_blocks.wait()
-                scores = k.wgmma_async(qs, slot.parts[0], transposed_b=True)
-                old = value_blocks.wait()
-                sums = k.wgmma_async(loop.p, old.parts[0], loop.acc)
-                s = scores.wait()  # the product with the values goes on
+                s = k.wgmma_async(qs, slot.parts[0], transposed_b=True).wait()
                 slot.release()
-                top, p, factor = weights(s, loop.index, loop.top)
-                loop.total = k.fma(loop.total, factor, p.sum(1))
-                loop.top = top
-                acc = sums.wait()
+                top, p, _ = weights(s, k.fill(-1e30, (rows,), f32), k.constant(0, index))
+                acc = k.fill(0, (rows, d), f32)
+                state = {"top": top, "total": total(p), "p": p.cast(element), "acc": acc}
+
+                def turns(start: Scalar | int, end: Scalar, masked: bool, state: dict[str, Tile]):
+                    with k.loop(start, end, **state) as loop:
+                        slot = key_blocks.wait()
+                        with k.turn("products") if ping_pong else nullcontext():
+                            scores = k.wgmma_async(qs, slot.parts[0], transposed_b=True)
+                            old = value_blocks.wait()
+                            sums = k.wgmma_async(loop.p, old.parts[0], loop.acc)
+                        s = scores.wait()  # the product with the values goes on
+                        slot.release()
+                        top, p, factor = weights(s, loop.top, loop.index if masked else None)
+                        loop.total = k.fma(loop.total, factor[:, None], total(p))
+                        loop.top = top
+                        acc = sums.wait()
+                        old.release()
+                        loop.acc = acc * factor[:, None]
+                        loop.p = p.cast(element)
+                    return {name: getattr(loop, name) for name in state}
+
+                # blocks that all of these queries see whole
+                whole = k.max(k.min(work.reach, work.n), 0).cast(index) // cols
+                first = k.min(k.max(work.last + 1 - whole, 1), work.blocks)
+                state = turns(1, first, True, state)
+                if work.low is None:
+                    state = turns(first, work.blocks, False, state)
+                else:
+                    cut = (k.max(work.low + (ROWS - 1), 0).cast(index) + (cols - 1)) // cols
+                    cut = k.max(work.last + 1 - k.min(cut, work.last), first)
+                    state = turns(first, k.min(cut, work.blocks), False, state)
+                    state = turns(k.min(cut, work.blocks), work.blocks, True, state)
+
+                old = value_blocks.wait()
+                acc = k.wgmma_async(state["p"], old.parts[0], state["acc"]).wait()
                 old.release()
-                loop.acc = acc * factor[:, None]
-                loop.p = p.cast(f16)
-            old = value_blocks.wait()
-            acc = k.wgmma_async(loop.p, old.parts[0], loop.acc).wait()
-            old.release()
-            held.release()
-            total = k.select(seen > 0, loop.total, 1)
-            answer = k.select((seen > 0)[:, None], acc / total[:, None], 0)
-            k.store(answer.cast(f16), o, (head, row, 0), masked=True)
-            logs = k.select(seen > 0, loop.top / d**0.5 + k.log(total), -np.inf)
-            k.store(logs, lse, (head, row), masked=True)
+                any_seen = seen > 0 if low is None else (seen > k.max(low, 0))
+                sums = k.select(any_seen, state["total"].sum(1), 1)
+                answer = k.select(any_seen[:, None], acc * (1 / sums)[:, None], 0).cast(element)
+                logs = k.select(any_seen, state["top"] / d**0.5 + k.log(sums), -np.inf)
+                row, head = work.row + part * rows, work.head
+                if varlen:
+                    held.release()
+                    k.store(answer, k.head(o, work.rows), (row, head * d), masked=True)
+                    k.store(logs[:, None], k.head(lse, work.rows), (row, head), masked=True)
+                else:
+                    k.store(answer, qs, (0, 0))
+                    k.copy(qs, (), o, (head, row, 0), tma=True)
+                    held.release()
+                    k.store(logs, lse, (head, row), masked=True)
     return k
 
 

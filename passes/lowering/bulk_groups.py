@@ -188,7 +188,7 @@ def _written_by_threads(function: Operation) -> set[SSAValue]:
 
 def _check_roles(function: Operation) -> None:
     """Ends the pass where a role touches what another one copies out: only the thread that starts
-    a copy can wait for it."""
+    a copy can wait for it. Copies of one kind are not ordered anyway."""
     owners: dict[SSAValue, set[tuple[Region | None, bool]]] = {}
     memories = _Memories(function)
     for op in function.walk():
@@ -201,11 +201,11 @@ def _check_roles(function: Operation) -> None:
             continue
         if APART in op.attributes:
             continue
-        adds = is_store(op) and op.add is not None
+        adds = op.add is not None if is_store(op) else None
         used = [*accesses.writes(), *(v for v in accesses.reads() if not frag.is_shared(v.type))]
         for memory in map(memories.of, used):
             for other, also_adds in owners.get(memory, ()):
-                if other not in (None, role) and not (adds and also_adds):
+                if other not in (None, role) and adds is not also_adds:
                     fail(op, f"{op.name}: another role copies this memory by TMA, and it alone "
                          "can wait for that; hand memory over in slots of a ring")  # fmt: skip
 

@@ -131,12 +131,13 @@ class RingBarriers:
             self._arrive(self.full_at(slot), engine(self.lanes).starter, total)
 
     def _may_lag(self, op: frag.AcquireOp) -> bool:
-        """Whether some warps of the role that fills slots may be rounds behind the one that starts
-        the copies: nobody waits for them, and a phase two later looks as if none were over.
+        """Whether threads of the role that fills slots may be rounds behind the one that starts
+        the copies: nobody waits for them, and a phase two later looks as if none were over. Not
+        even lanes of a warp go on together (PTX ISA 9.2, section 3.2).
         """
         readers = (use.operation for use in self.ring.value.uses)
         reads = any(x.name == "frag.await" and role_of(x) is role_of(op) for x in readers)
-        return self._arrivals_at_full() == 1 and not reads and self.lanes.threads > WARP
+        return self._arrivals_at_full() == 1 and not reads
 
     def publish(self, slot: Value) -> None:
         """Arrives for what threads have written."""
