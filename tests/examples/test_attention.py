@@ -11,7 +11,7 @@ import pytest
 
 import fragir
 from fragir.toolchain.sass import disassemble
-from fragir.toolchain.sass_loops import between, main_loop, wgmma_wait
+from fragir.toolchain.sass_loops import between, loops, wgmma_wait
 from tests.examples.judged import EXAMPLES, judged, script
 
 Array = npt.NDArray[Any]
@@ -23,7 +23,7 @@ def scores(q: Array, k: Array, causal: int) -> Array:
     h, m, d = q.shape
     g, n, _ = k.shape
     shared = np.repeat(k, h // g, axis=0) if g else k
-    found = np.einsum("hmd,hnd->hmn", q, shared) / np.sqrt(d)
+    found = np.einsum("hmd,hnd->hmn", q.astype(np.float64), shared) / np.sqrt(d)
     if causal:
         i, j = np.indices((m, n))
         found[:, j > i + n - m] = -np.inf
@@ -107,17 +107,99 @@ def test_forward_overlapped() -> None:
     assert fragir.compile(path.read_text(), target="sm_90a").ptx == kernel.compile().ptx
 
 
-@pytest.mark.parametrize("d", [64, 128])
-def test_the_softmax_runs_while_a_product_does(d: int) -> None:
-    """SASS: between the wait for Q K^T and that for P V stands every exponential of a lane's 32
-    scores and of its two rows, and both products are issued before."""
+def softmax(s: Array) -> tuple[Array, Array]:
+    """The weights of scores, and the logarithm of their sum; zeros and -inf where none is seen."""
+    top = s.max(-1, initial=-1e30)
+    e = np.exp(s - top[..., None])
+    total = e.sum(-1)
+    with np.errstate(divide="ignore"):
+        return e / np.where(total == 0, 1, total)[..., None], top + np.log(total)
+
+
+def halves(*shape: int) -> Array:
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float16)
+
+
+def overlapped(how: Mapping[str, Any], *given: Any) -> tuple[Array, Array]:
+    """O and lse of a kernel of forward_overlapped.py for q, k, v and what else it takes."""
+    kernel = script("attention/forward_overlapped.py")["forward"](64, **how).compile()
+    q, k, v, *others = given
+    o = np.full_like(q, np.nan)
+    lse = np.full((len(q), 2) if "varlen" in how else q.shape[:2], np.nan, np.float32)
+    assert kernel(q, k, v, o, lse, *others, on="emulator", check=True).findings == []
+    return o, lse
+
+
+def assert_near(found: tuple[Array, Array], o: Array, lse: Array) -> None:
+    """P and O are rounded to f16."""
+    assert np.abs(found[0] - o).max() < 2**-9
+    np.testing.assert_allclose(found[1], lse, atol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "n", "window"), [(5, 300, 140), (150, 70, 9)])
+def test_windows(m: int, n: int, window: int) -> None:
+    """Blocks that both ends of the window cut, whole ones between them, queries without a key."""
+    q, k, v = halves(1, m, 64), halves(1, n, 64), halves(1, n, 64)
+    i, j = np.indices((m, n))
+    p, lse = softmax(np.where(j > i + n - m - window, scores(q, k, 1), -np.inf))
+    assert_near(overlapped({"window": True}, q, k, v, 1, window), p @ v, lse)
+
+
+def test_sequences_behind_each_other() -> None:
+    """Lengths of queries and keys; one has no query, one no key. Two heads, one of keys."""
+    lengths = np.array([[3, 5], [0, 2], [130, 140], [2, 0]])
+    ends = lengths.cumsum(0)
+    q, k, v = halves(135, 128), halves(147, 64), halves(148, 64)[:147]
+    found = overlapped({"varlen": True}, q, k, v, *(x.astype(np.int32) for x in ends.T), 1)
+    o, lse = np.empty((135, 128)), np.empty((135, 2))
+    for (m, n), (to, k_to) in zip(lengths, ends, strict=True):
+        rows, keys = slice(to - m, to), slice(k_to - n, k_to)
+        p, logs = softmax(scores(q[rows].reshape(m, 2, 64).swapaxes(0, 1), k[None, keys], 1))
+        o[rows], lse[rows] = (p @ v[keys]).swapaxes(0, 1).reshape(m, 128), logs.T
+    assert_near(found, o, lse)
+
+
+def test_pages() -> None:
+    """Two sequences of four query heads over two of keys each; pages lie in any order."""
+    lengths, table = np.array([130, 7], np.int32), np.array([[4, 1], [2, 0]], np.int32)
+    q, k, v = halves(8, 3, 64), halves(5, 2, 128, 64), halves(5, 2, 128, 64)[::-1].copy()
+    o, lse = overlapped({"paged": True}, q, k, v, table, lengths, 1)
+    for at, pages, n in zip((slice(4), slice(4, 8)), table, lengths, strict=True):
+        keys, values = (np.concatenate(list(x[pages]), axis=1)[:, :n] for x in (k, v))
+        p, logs = softmax(scores(q[at], keys, 1))
+        assert_near((o[at], lse[at]), p @ np.repeat(values, 2, axis=0), logs)
+
+
+def test_warpgroups_in_turn() -> None:
+    q, k, v = halves(2, 70, 64), halves(1, 140, 64), halves(1, 141, 64)[:, :140]
+    p, lse = softmax(scores(q, k, 0))
+    assert_near(overlapped({"ping_pong": True}, q, k, v, 0), p @ v, lse)
+
+
+def test_bf16() -> None:
+    kernel = script("attention/forward_overlapped.py")["forward"](64, element=fragir.bf16)
+    judged(kernel.mlir, sized(1, 1, 3, 9), FORWARD, "sm_90a", given={"causal": 1}, rtol=2**-6)
+
+
+# instructions of the loop over keys that all queries see
+@pytest.mark.parametrize(
+    ("d", "keys", "most"),
+    [(64, 128, 410), (96, 160, 510), (128, 128, 450), (192, 96, 430), (256, 64, 400)],
+)
+def test_the_softmax_runs_while_a_product_does(d: int, keys: int, most: int) -> None:
+    """SASS: between the wait for Q K^T and that for P V stands every exponential of a lane's scores
+    and of its two rows, and both products are issued before."""
     kernel = script("attention/forward_overlapped.py")["forward"](d).compile()
     assert kernel.assembled.warnings == []
     assert all(entry.spill_stores == 0 for entry in kernel.assembled.entries.values())
-    loop = main_loop(disassemble(kernel.cubin))
-    (counts,) = between(loop.instructions, wgmma_wait(1), wgmma_wait(0))
-    assert counts["MUFU"] >= 32 + 2
-    assert not any(opcode.startswith("HGMMA") for opcode in counts)
+    masked, whole = (x for x in loops(disassemble(kernel.cubin)) if x.tensor and x.depth == 2)
+    assert len(whole.instructions) <= most
+    assert whole.counts["SHFL"] == 4  # the largest; the sum is added up behind the loop
+    assert whole.counts["SEL"] == 0
+    for loop in (masked, whole):
+        (counts,) = between(loop.instructions, wgmma_wait(1), wgmma_wait(0))
+        assert counts["MUFU"] == keys // 2 + 2
+        assert not any(opcode.startswith("HGMMA") for opcode in counts)
 
 
 def shares(q: Array, k: Array, lse: Array, causal: int) -> Array:
