@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase, i64
@@ -17,9 +17,8 @@ from fragir.dialects import frag
 from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.memory_types import VIEWS, root_of
-from fragir.dialects.shorthands import is_memref, memref_type
+from fragir.dialects.shorthands import integers, is_memref, memref_type
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
-from fragir.passes.structured.best import BestWriter
 from fragir.passes.structured.bodies import (
     BodyWriter,
     KernelProblem,
@@ -38,6 +37,7 @@ from fragir.passes.structured.memory import (
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
+from fragir.passes.structured.staged import ProductWriter, register_layout
 from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
@@ -151,13 +151,19 @@ class PointKernel:
         Rewriter.insert_op(inner, InsertPoint.before(end))
         name_sizes(self._function)
         erase_written(self._block, self._work)
-        if "frag.warps" not in self._function.attributes:
-            warps = [4, 1]
-            if SumWay.TENSOR_CORES in self._ways.values():
-                large = self.build.sizes[ROWS] * self.build.sizes[COLUMNS] > LARGE**2 // 2
-                warps = [4, 2] if large else [2, 2]
-            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, warps)
+        self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, self._warps())
         return None
+
+    def _warps(self) -> tuple[int, int]:
+        """Warps along rows and columns of tiles, as the program says, or as suits products."""
+        given = self._function.attributes.get("frag.warps")
+        if given is not None:
+            rows, columns = integers(cast("DenseArrayBase[Any]", given))
+            return rows, columns
+        if not {SumWay.TENSOR_CORES, SumWay.REGISTERS} & set(self._ways.values()):
+            return 4, 1
+        large = self.build.sizes[ROWS] * self.build.sizes[COLUMNS] > LARGE**2 // 2
+        return (4, 2) if large else (2, 2)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -223,9 +229,13 @@ class PointKernel:
         }
         blocks = 0 if not across else prod(static[loop] or BLOCKS for loop in chosen.outer)
         build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
+        if way is SumWay.REGISTERS and not self._lays_out_sums(main):
+            way = self._ways[main] = SumWay.SERIAL
+            build.sizes.clear()
+            build.sizes.update(shape_tiles(way, main, totals, 1))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
-        self._sums = BestWriter(self, bool(across))
+        self._sums = ProductWriter(self, bool(across))
         tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
         self.axes: Axes = tuple(tiled)
         outer = [sizes[loop] for loop in chosen.outer]
@@ -273,6 +283,17 @@ class PointKernel:
         static = [self._extents.static(loop) for loop in along]
         self._sums.through(sizes, together(static, DEEPEST), [], turn)
 
+    def _lays_out_sums(self, main: Structured | None) -> bool:
+        """Whether tiles are large enough for lanes to hold sums of several rows and columns: then
+        they lie so."""
+        assert main is not None
+        shape = self.build.sizes[ROWS], self.build.sizes[COLUMNS]
+        bits = max(element_bits(x.type) for x in main.body.block.args)
+        layout = register_layout(shape, self._warps(), bits)
+        if layout is not None:
+            self.build.layouts[ROWS, COLUMNS] = frag.ExplicitLayoutAttr(layout)
+        return layout is not None
+
     def _is_seen(self, memory: SSAValue) -> bool:
         """Whether others see what is written there."""
         return not isinstance(root_of(memory).owner, memref.AllocOp)
@@ -287,7 +308,7 @@ class PointKernel:
 
     def _depth(self, main: Structured | None, way: SumWay) -> Size:
         """How much tiles of what is reduced lie along."""
-        if main is None or way not in (SumWay.DEEP, SumWay.TENSOR_CORES):
+        if main is None or way in (SumWay.NONE, SumWay.SERIAL):
             return 1
         extents, loops = LoopExtents(main), reduced_loops(main)
         own = loops[len(loops) - deep_loops(main, way) :]

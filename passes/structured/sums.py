@@ -11,7 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, MemRefType
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
 from xdsl.ir.affine import AffineDimExpr
@@ -22,10 +23,9 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.reductions import problem as combination_problem
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.linalg.generic_text import dims_of, maps_of
-from fragir.dialects.shorthands import integers
+from fragir.dialects.shorthands import integers, is_memref
 from fragir.errors import FragirError
 from fragir.isa.model import FLOAT8
-from fragir.layout.shared import swizzle_for
 from fragir.mlir.diagnostics import trial
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.structured.bodies import (
@@ -48,6 +48,7 @@ from fragir.passes.structured.values import (
     Size,
     TileValue,
     ValueBuilder,
+    place_of_size,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ LARGE = 128
 """Rows and columns of a tile that tensor cores multiply, where there are many."""
 WIDE, SECTOR = 128, 256
 """Sums beside each other in memory that a tile has at most; bits of a sector, which it fills."""
+DEPTH_OF_REGISTERS, LEAST_DEPTH = 16, 8
+"""How many steps are written behind each other where lanes multiply what they read in shared
+memory, and for how few that is worth it."""
 DEEPEST = 1024
 """How much of what is reduced a tile has, at most."""
 Structured = LinalgStructuredOperation
@@ -74,6 +78,7 @@ class SumWay(Enum):
     SERIAL = "element after element"
     DEEP = "tiles of elements, and what they sum to at the end"
     TENSOR_CORES = "tensor cores"
+    REGISTERS = "products of what lanes read in shared memory, element after element"
 
 
 def reduced_loops(op: Structured) -> list[int]:
@@ -93,9 +98,24 @@ def way_of(op: Structured | None, reads: Mapping[int, Reads], target: str) -> Su
     if op is None:
         return SumWay.NONE
     if is_product(reads):
-        return SumWay.TENSOR_CORES if multiplied_elements(op, target) is not None else SumWay.SERIAL
+        if multiplied_elements(op, target) is not None:
+            return SumWay.TENSOR_CORES
+        return SumWay.REGISTERS if is_staged(op) else SumWay.SERIAL
     deep = can_be_deep(op) and (_lies_along(op) or lies_across(op))
     return SumWay.DEEP if deep else SumWay.SERIAL
+
+
+def is_staged(op: Structured) -> bool:
+    """Whether what is no product of tensor cores may go through shared memory: of what two
+    memories hold, element after element, enough of it."""
+    inside = [one for one in op.body.block.ops if isinstance(one, ops.IndexOp | memref.LoadOp)]
+    if len(op.inputs) != 2 or len(op.outputs) != 1 or inside or piece_of(op) is not None:
+        return False
+    extents = LoopExtents(op)
+    known = [extents.static(loop) for loop in reduced_loops(op)]
+    deep = None in known or prod(size or 1 for size in known) >= LEAST_DEPTH
+    held = all(is_memref(value.type) for value in op.operands)
+    return deep and held and all(8 <= element_bits(x.type) <= 64 for x in op.body.block.args)
 
 
 def can_be_deep(op: Structured) -> bool:
@@ -176,17 +196,24 @@ def shape_tiles(
     where they do not.
     """
     rows, columns = totals.get(ROWS), totals[COLUMNS]
-    if way is SumWay.TENSOR_CORES:
+    if way in (SumWay.TENSOR_CORES, SumWay.REGISTERS):
         assert op is not None
         assert rows is not None
-        deep = _deep(op)
+        deep = _deep(op, way)
         high, wide = tile_size(rows, 64, 32), tile_size(columns, 64, 16)
-        if max(element_bits(x.type) for x in op.body.block.args[:2]) <= 16:
+        bits = max(element_bits(x.type) for x in op.body.block.args)
+        if way is SumWay.REGISTERS:
+            wide = tile_size(columns, 64, 32)
+        else:
+            bits = max(element_bits(x.type) for x in op.body.block.args[:2])
+        if bits <= (16 if way is SumWay.TENSOR_CORES else 32):
             # larger ones read less, of as many as fill a GPU
             taller, wider = (tile_size(x, LARGE, y) for x, y in ((rows, high), (columns, wide)))
             known = isinstance(rows, int) and isinstance(columns, int)
             if known and _tiles(rows, taller) * _tiles(columns, wider) >= 2 * BLOCKS:
                 high, wide = taller, wider
+        if isinstance(depth, int) and depth % deep and depth % (deep // 2) == 0:
+            deep //= 2
         return {ROWS: high, COLUMNS: wide, DEPTH: tile_size(depth, deep, deep // 2)}
     if way is SumWay.DEEP and outer:
         assert op is not None
@@ -213,9 +240,10 @@ def shape_tiles(
     return {ROWS: high, COLUMNS: wide}
 
 
-def _deep(op: Structured) -> int:
-    """How many products of tensor cores a step of a loop adds."""
-    return 512 // max(element_bits(argument.type) for argument in op.body.block.args[:2])
+def _deep(op: Structured, way: SumWay) -> int:
+    """How many products a step of a loop adds."""
+    deep = 512 // max(element_bits(argument.type) for argument in op.body.block.args[:2])
+    return min(deep, DEPTH_OF_REGISTERS) if way is SumWay.REGISTERS else deep
 
 
 def _enough(tile: int, total: Size, least: int) -> int:
@@ -232,7 +260,11 @@ def deep_loops(op: Structured, way: SumWay) -> int:
     """How many of the last loops that are reduced a tile lies along."""
     extents = LoopExtents(op)
     static = [extents.static(loop) for loop in reduced_loops(op)]
-    return together(static, DEEPEST if way is SumWay.DEEP else _deep(op))
+    count = together(static, wanted := DEEPEST if way is SumWay.DEEP else _deep(op, way))
+    if way is SumWay.REGISTERS and prod(size or 1 for size in static[-count:]) % (wanted // 2):
+        while count < len(static) and None not in static[-count - 1 :]:
+            count += 1  # a short turn costs as much as a whole one: one at the end of all
+    return count
 
 
 def together(static: Sequence[int | None], wanted: int) -> int:
@@ -315,7 +347,6 @@ class SumWriter:
     def __init__(self, kernel: SummingKernel, across: bool):
         """`across`: whether sums lie beside each other in memory."""
         self._kernel, self._build, self._across = kernel, kernel.build, across
-        self._shared: dict[tuple[Structured, int], SSAValue] = {}
 
     def inside(self, order: Axes) -> Axes:
         """The axes of a tile of what is reduced, the last along memory."""
@@ -325,9 +356,7 @@ class SumWriter:
         """What an operation reduces to, at places along its other loops."""
         if way is SumWay.SERIAL:
             return self._serial(op, loops, order)
-        if way is SumWay.DEEP:
-            return [self._deep(op, loops, order)]
-        return [self._multiply(op, loops, order)]
+        return [self._deep(op, loops, order)]
 
     # --- ways ---------------------------------------------------------------------------------
 
@@ -357,7 +386,7 @@ class SumWriter:
         assert end is not None
         start = neutral(combining.kind, old.type)
         assert start is not None
-        nothing = TileValue(build.put(_constant(start)))
+        nothing = constant_tile(build, start)
 
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
             known: dict[SSAValue, TileValue] = {old: held[0]}
@@ -374,60 +403,6 @@ class SumWriter:
         if isinstance(owner, arith.ConstantOp) and owner.value == start:
             return found
         return self._combine(combining, found, before, order)
-
-    def _multiply(self, op: Structured, loops: Loops, order: Axes) -> TileValue:
-        """Products of tiles."""
-        build = self._build
-        first = 0 if self._lies_along(op, 0, loops, ROWS) else 1
-        ways = ((first, (ROWS, DEPTH)), (1 - first, (DEPTH, COLUMNS)))
-
-        def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
-            factors: list[SSAValue] = []
-            for number, axes in ways:
-                tile = self._kernel.operand(op, number, places_along(loops, op, places), axes)
-                tile = build.widen(tile, axes)
-                if self._kernel.is_computed(op, number):
-                    zero = neutral("add", op.body.block.args[number].type)
-                    assert zero is not None
-                    nothing = TileValue(build.put(_constant(zero)))
-                    tile = self._choose(tile, nothing, axes)
-                factors.append(tile.value)
-            factors = self._staged(op, factors)
-            return [TileValue(build.put(frag.MmaOp(factors[0], factors[1], held[0].value)), order)]
-
-        start = self._start(op, len(op.inputs), loops, order)
-        return self._reduce(op, SumWay.TENSOR_CORES, loops, [start], turn)[0]
-
-    def _staged(self, op: Structured, factors: list[SSAValue]) -> list[SSAValue]:
-        """Tiles of factors on their way through shared memory.
-
-        From global memory lanes read them beside each other, not a few bytes of many rows; what
-        warps have in common is read once."""
-        build = self._build
-        if any(element_bits(tile_of(factor).element_type) not in (8, 16) for factor in factors):
-            return factors
-        memories = [self._memory_of(op, number, tile) for number, tile in enumerate(factors)]
-        build.add(frag.BarrierOp())  # ahead of it others read what the turn before has left there
-        for tile, memory in zip(factors, memories, strict=True):
-            build.add(frag.StoreOp(tile, memory, [0, 0]))
-        build.add(frag.BarrierOp())
-        return [
-            build.put(frag.LoadOp(memory, [0, 0], tile_of(tile)))
-            for tile, memory in zip(factors, memories, strict=True)
-        ]
-
-    def _memory_of(self, op: Structured, number: int, tile: SSAValue) -> SSAValue:
-        """Shared memory for a factor, ahead of all loops."""
-        key = op, number
-        if key not in self._shared:
-            type_ = tile_of(tile)
-            swizzle = swizzle_for(type_.shape[-1] * element_bits(type_.element_type) // 8)
-            held = MemRefType(
-                type_.element_type, type_.shape, memory_space=frag.SharedAttr(swizzle)
-            )
-            with self._build.inside(self._kernel.top):
-                self._shared[key] = self._build.put(memref.AllocOp([], [], held), tile.name_hint)
-        return self._shared[key]
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -561,7 +536,7 @@ class SumWriter:
             argument.name_hint = tile.value.name_hint
         inner = [TileValue(x, t.axes) for x, t in zip(body.args[1:], held, strict=True)]
         by = build.constant(step)
-        first, end = (build.index(_place(each)) for each in piece or (0, size))
+        first, end = (build.index(place_of_size(each)) for each in piece or (0, size))
         with build.inside(body):
             at = [*places, TileValue(body.args[0])]
             found = self._loops(rest, at, inner, turn, step)
@@ -574,12 +549,9 @@ class SumWriter:
 Turn = Callable[[Sequence[Place], Sequence[TileValue]], list[TileValue]]
 
 
-def _constant(number: TypedAttribute) -> arith.ConstantOp:
-    return arith.ConstantOp(cast("FloatAttr", number))
-
-
-def _place(size: Size) -> Place:
-    return size if isinstance(size, int) else TileValue(size)
+def constant_tile(build: ValueBuilder, number: TypedAttribute) -> TileValue:
+    """A number, for every place."""
+    return TileValue(build.put(arith.ConstantOp(cast("FloatAttr", number))))
 
 
 def places_along(loops: Loops, op: Structured, places: Sequence[Place]) -> list[Place]:

@@ -103,6 +103,8 @@ class ValueBuilder:
     def __init__(self, block: Block, model: Operation):
         self._model = model
         self.sizes: dict[int, int] = {}
+        self.layouts: dict[Axes, Attribute] = {}
+        """Where tiles along these axes lie, if that is not for the compiler to choose."""
         self._at(block)
 
     def _at(self, block: Block) -> None:
@@ -182,6 +184,11 @@ class ValueBuilder:
         expression = AffineBinaryOpExpr(Kind.CeilDiv, AffineDimExpr(0), AffineDimExpr(1))
         return compute(self.put, expression, {0: size, 1: by}, True)
 
+    def divided(self, size: Size, by: Size) -> Size:
+        """A size by another, rounded down."""
+        expression = AffineBinaryOpExpr(Kind.FloorDiv, AffineDimExpr(0), AffineDimExpr(1))
+        return compute(self.put, expression, {0: size, 1: by}, True)
+
     def dim(self, memory: SSAValue, dim: int) -> Size:
         """A size of memory."""
         size = memref_type(memory.type).get_shape()[dim]
@@ -193,7 +200,8 @@ class ValueBuilder:
 
     def type_of(self, axes: Axes, element: Attribute) -> frag.TileType:
         """A tile along axes."""
-        return frag.TileType(tuple(self.sizes[axis] for axis in axes), element)
+        shape = tuple(self.sizes[axis] for axis in axes)
+        return frag.TileType(shape, element, self.layouts.get(axes))
 
     def widen(self, tile: TileValue, axes: Axes) -> TileValue:
         """The same along more axes, among which its own stand in their order."""
@@ -243,6 +251,11 @@ class ValueBuilder:
         inner.insert(end)
         made = frag.MapOp(wide, Region(block), self.type_of(axes, element))
         return TileValue(self.put(made, name), axes)
+
+
+def place_of_size(size: Size) -> Place:
+    """A size as a place."""
+    return size if isinstance(size, int) else TileValue(size)
 
 
 def union(axes: Sequence[Axes], order: Axes) -> Axes:
