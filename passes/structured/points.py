@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase, i64
@@ -17,7 +17,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.memory_types import VIEWS, root_of
-from fragir.dialects.shorthands import integers, is_memref, memref_type
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
 from fragir.passes.structured.bodies import (
     BodyWriter,
@@ -37,11 +37,10 @@ from fragir.passes.structured.memory import (
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.staged import ProductWriter, register_layout
+from fragir.passes.structured.staged import ProductWriter, register_layout, warps_of
 from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
-    LARGE,
     SumWay,
     can_be_deep,
     deep_loops,
@@ -155,15 +154,7 @@ class PointKernel:
         return None
 
     def _warps(self) -> tuple[int, int]:
-        """Warps along rows and columns of tiles, as the program says, or as suits products."""
-        given = self._function.attributes.get("frag.warps")
-        if given is not None:
-            rows, columns = integers(cast("DenseArrayBase[Any]", given))
-            return rows, columns
-        if not {SumWay.TENSOR_CORES, SumWay.REGISTERS} & set(self._ways.values()):
-            return 4, 1
-        large = self.build.sizes[ROWS] * self.build.sizes[COLUMNS] > LARGE**2 // 2
-        return (4, 2) if large else (2, 2)
+        return warps_of(self._function, self._ways.values(), self.build.sizes)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -229,7 +220,7 @@ class PointKernel:
         }
         blocks = 0 if not across else prod(static[loop] or BLOCKS for loop in chosen.outer)
         build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
-        if way is SumWay.REGISTERS and not self._lays_out_sums(main):
+        if main is not None and way is SumWay.REGISTERS and not self._lays_out_sums(main):
             way = self._ways[main] = SumWay.SERIAL
             build.sizes.clear()
             build.sizes.update(shape_tiles(way, main, totals, 1))
@@ -283,10 +274,9 @@ class PointKernel:
         static = [self._extents.static(loop) for loop in along]
         self._sums.through(sizes, together(static, DEEPEST), [], turn)
 
-    def _lays_out_sums(self, main: Structured | None) -> bool:
+    def _lays_out_sums(self, main: Structured) -> bool:
         """Whether tiles are large enough for lanes to hold sums of several rows and columns: then
         they lie so."""
-        assert main is not None
         shape = self.build.sizes[ROWS], self.build.sizes[COLUMNS]
         bits = max(element_bits(x.type) for x in main.body.block.args)
         layout = register_layout(shape, self._warps(), bits)

@@ -7,23 +7,25 @@ and factors of any form, gathered, masked or transposed, take the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import SSAValue
 
-from fragir.dialects import frag
+from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.types import tile_of
-from fragir.dialects.shorthands import memref_type
+from fragir.dialects.shorthands import integers, memref_type
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.shared import swizzle_for
 from fragir.passes.structured.accesses import AxisPlaces
 from fragir.passes.structured.best import BestWriter
 from fragir.passes.structured.bodies import neutral
 from fragir.passes.structured.sums import (
+    LARGE,
     Loops,
     Structured,
     SummingKernel,
@@ -44,12 +46,28 @@ from fragir.passes.structured.values import (
     place_of_size,
 )
 
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import DenseArrayBase
+
 LANES = 4, 8
 """Of a warp, along rows and columns of a tile of sums in registers."""
 WIDEST = 128
 """Bits of the widest access of a lane."""
 PLACES = 2
 """In shared memory for a factor: one is written while others read the other one."""
+
+
+def warps_of(
+    function: func.FuncOp, ways: Iterable[SumWay], sizes: Mapping[int, int]
+) -> tuple[int, int]:
+    """Warps along rows and columns of tiles, as the program says, or as suits products."""
+    given = function.attributes.get("frag.warps")
+    if given is not None:
+        rows, columns = integers(cast("DenseArrayBase[Any]", given))
+        return rows, columns
+    if not {SumWay.TENSOR_CORES, SumWay.REGISTERS} & set(ways):
+        return 4, 1
+    return (4, 2) if sizes[ROWS] * sizes[COLUMNS] > LARGE**2 // 2 else (2, 2)
 
 
 def register_layout(shape: tuple[int, int], warps: tuple[int, int], bits: int) -> Layout | None:
@@ -201,6 +219,9 @@ class ProductWriter(BestWriter):
         held = [start, *factors_of(0)]
         if whole != 0:
             held = self._nest([whole], held, turn)
+            loop = held[0].value.owner
+            if isinstance(loop, ForOp):
+                loop.attributes[ptx.NO_UNROLL] = UnitAttr()  # a turn is long enough
         if not short:
             return held[0]
         memories = self._put(product, held[1:], place_of_size(whole), count)
@@ -260,7 +281,11 @@ class ProductWriter(BestWriter):
                 sums = self._once(product, memories, place, sums)
             return sums
         a, b = (
-            build.put(frag.LoadOp(memory, [0, 0], build.type_of(axes, memref_type(memory.type).element_type)))
+            build.put(
+                frag.LoadOp(
+                    memory, [0, 0], build.type_of(axes, memref_type(memory.type).element_type)
+                )
+            )
             for memory, axes in zip(memories, ((ROWS, DEPTH), (DEPTH, COLUMNS)), strict=True)
         )
         return TileValue(build.put(frag.MmaOp(a, b, sums.value)), product.order)

@@ -103,7 +103,7 @@ class ValueBuilder:
     def __init__(self, block: Block, model: Operation):
         self._model = model
         self.sizes: dict[int, int] = {}
-        self.layouts: dict[Axes, Attribute] = {}
+        self.layouts: dict[Axes, frag.LayoutAttr] = {}
         """Where tiles along these axes lie, if that is not for the compiler to choose."""
         self._at(block)
 

@@ -1,11 +1,19 @@
-"""Products of what lies anywhere: factors go through shared memory on their way to tensor cores."""
+"""Products of what lies anywhere: factors go through shared memory, to tensor cores or to lanes.
 
+These hold sums of several rows and columns.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fragir
+from fragir.layout import Layout
+from fragir.passes.structured.staged import register_layout
+from fragir.toolchain.sass import disassemble
+from fragir.toolchain.sass_loops import loops
 from tests.roofline.programs import named
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -54,3 +62,162 @@ def test_many_large_tiles_do_not_spill() -> None:
     kernel = fragir.compile(text, target="sm_90a")
     assert kernel.assembled.entries[kernel.name].spill_stores == 0
     assert all(one.factor < 3 for one in kernel.lint())
+
+
+# --- sums in registers ----------------------------------------------------------------------------
+
+
+def numbers(shape: tuple[int, ...], type_: Any, seed: int) -> Array:
+    """Small whole numbers, of which sums of products are exact."""
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(type_)
+
+
+def text_of(shape: tuple[int, ...], element: str) -> str:
+    return "x".join((*map(str, shape), element))
+
+
+ORDERS = {
+    "matmul": lambda x: x,
+    "matmul_transpose_a": lambda x: (x[0][::-1], x[1]),
+    "matmul_transpose_b": lambda x: (x[0], x[1][::-1]),
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "element", "m", "k", "n"),
+    [
+        ("matmul", "f32", 65, 37, 71),
+        ("matmul_transpose_a", "f32", 70, 16, 130),
+        ("matmul_transpose_b", "f32", 40, 50, 33),
+        ("matmul", "f32", 1, 9, 1),
+        ("matmul", "f32", 64, 0, 64),
+        ("matmul", "f32", 0, 16, 5),
+        ("matmul", "i32", 33, 24, 34),
+        ("matmul", "f32", 1030, 17, 2050),
+    ],
+)
+def test_products_without_tensor_cores(
+    operation: str, element: str, m: int, k: int, n: int
+) -> None:
+    shapes = ORDERS[operation](((m, k), (k, n)))
+    inputs = [text_of(shape, element) for shape in shapes]
+    text = named(operation, inputs, text_of((m, n), element))
+    kernel = fragir.compile(text, target="sm_80")
+    type_ = np.float32 if element == "f32" else np.int32
+    a, b = (numbers(shape, type_, seed) for seed, shape in enumerate(shapes))
+    y = np.ones((m, n), type_)
+    found = kernel(a, b, y, on="emulator", check=m < 1000)
+    assert not (found.findings if m < 1000 else ())
+    x, z = (one if one.shape == want else one.T for one, want in ((a, (m, k)), (b, (k, n))))
+    np.testing.assert_array_equal(y, x @ z)
+
+
+def test_sizes_of_a_product_that_only_the_launch_knows() -> None:
+    kernel = fragir.compile(named("matmul", ("?x?xf32",) * 2, "?x?xf32"), target="sm_80")
+    for m, k, n in ((70, 33, 91), (65, 16, 3), (1, 1, 1), (5, 0, 7), (0, 4, 4)):
+        a, b = numbers((m, k), np.float32, 0), numbers((k, n), np.float32, 1)
+        y = np.ones((m, n), np.float32)
+        assert not kernel(a, b, y, on="emulator", check=True).findings
+        np.testing.assert_array_equal(y, a @ b)
+
+
+def test_what_is_combined_may_be_anything() -> None:
+    """The shortest of all ways by two steps: sums, of which the least counts. Behind the end of
+    what is reduced stands nothing that takes part."""
+    kinds = '["parallel", "parallel", "reduction"]'
+    maps = ", ".join(f"affine_map<(i, j, k) -> ({x})>" for x in ("i, k", "k, j", "i, j"))
+    text = f"""
+func.func @f(%x: memref<35x19xf32>, %z: memref<19x40xf32>, %y: memref<35x40xf32>) {{
+  linalg.generic {{indexing_maps = [{maps}], iterator_types = {kinds}}}
+      ins(%x, %z : memref<35x19xf32>, memref<19x40xf32>) outs(%y : memref<35x40xf32>) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %b : f32
+    %m = arith.minimumf %c, %s : f32
+    linalg.yield %m : f32
+  }}
+  func.return
+}}
+"""
+    kernel = fragir.compile(text, target="sm_80")
+    assert "st.shared" in kernel.ptx
+    a, b = numbers((35, 19), np.float32, 0) + 20, numbers((19, 40), np.float32, 1) + 20
+    y = np.full((35, 40), np.inf, np.float32)
+    assert not kernel(a, b, y, on="emulator", check=True).findings
+    np.testing.assert_array_equal(y, (a[:, :, None] + b).min(axis=1))
+
+
+def nhwc(x: Array, f: Array) -> Array:
+    return convolved(x, f)
+
+
+def nchw(x: Array, f: Array) -> Array:
+    return convolved(x.transpose(0, 2, 3, 1), f.transpose(2, 3, 1, 0)).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("operation", "image", "filters", "result", "meaning"),
+    [
+        ("conv_2d_nhwc_hwcf", (2, 9, 11, 13), (3, 3, 13, 21), (2, 7, 9, 21), nhwc),
+        ("conv_2d_nhwc_hwcf", (1, 7, 8, 48), (2, 3, 48, 70), (1, 6, 6, 70), nhwc),
+        ("conv_2d_nchw_fchw", (2, 5, 11, 13), (40, 5, 3, 2), (2, 40, 9, 12), nchw),
+    ],
+)
+def test_convolutions_of_f32(
+    operation: str,
+    image: tuple[int, ...],
+    filters: tuple[int, ...],
+    result: tuple[int, ...],
+    meaning: Callable[[Array, Array], Array],
+) -> None:
+    inputs = text_of(image, "f32"), text_of(filters, "f32")
+    kernel = fragir.compile(named(operation, inputs, text_of(result, "f32")), target="sm_80")
+    x, f = numbers(image, np.float32, 0), numbers(filters, np.float32, 1)
+    y = np.zeros(result, np.float32)
+    assert not kernel(x, f, y, on="emulator", check=True).findings
+    np.testing.assert_array_equal(y, meaning(x, f))
+
+
+def test_lanes_multiply() -> None:
+    """Of a main loop of f32 products nine instructions in ten are FFMA; each sum of 64 a lane takes
+    16 bytes of each side four times a step."""
+    text = named("matmul", ("4096x4096xf32",) * 2, "4096x4096xf32")
+    kernel = fragir.compile(text, target="sm_90a")
+    assembled = kernel.assembled
+    (loop,) = loops(disassemble(assembled.cubin))
+    counts = loop.counts
+    assert (counts["FFMA"], counts["LDS"]) == (64 * 16, 4 * 16)
+    assert counts["FFMA"] >= 0.9 * sum(counts.values())
+    entry = assembled.entries[kernel.name]
+    assert entry.spill_stores == 0
+    assert entry.registers <= 128  # so that an SM holds two blocks
+    assert not kernel.lint()
+
+
+@pytest.mark.parametrize(
+    ("shape", "warps", "bits", "expected"),
+    [
+        # columns: 4 of a lane, 8 lanes, 2 warps, twice; rows: 4 of a lane, 4 lanes, 4 warps, twice
+        (
+            (128, 128),
+            (4, 2),
+            32,
+            "warp [4:(16,0) 2:(0,32)] lane [8:(0,4) 4:(4,0)]"
+            " element [4:(0,1) 2:(0,64) 4:(1,0) 2:(64,0)]",
+        ),
+        # of 64 bits two make 16 bytes
+        (
+            (32, 32),
+            (2, 2),
+            64,
+            "warp [2:(8,0) 2:(0,16)] lane [8:(0,2) 4:(2,0)] element [2:(0,1) 2:(1,0) 2:(16,0)]",
+        ),
+    ],
+)
+def test_where_sums_lie(
+    shape: tuple[int, int], warps: tuple[int, int], bits: int, expected: str
+) -> None:
+    assert register_layout(shape, warps, bits) == Layout.parse(expected).simplified()
+
+
+def test_few_sums_do_not_lie_so() -> None:
+    assert register_layout((8, 128), (4, 2), 32) is None
