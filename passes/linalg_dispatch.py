@@ -34,8 +34,9 @@ class LinalgDispatchPass(TargetPass):
             if not found or len(function.body.blocks) > 1:
                 continue
             check_level(function, self.name)
-            top = [inner for inner in found if inner.parent is function.body.block]
-            if not top or any(_is_inside(inner) for inner in found if inner not in top):
+            block = function.body.block
+            deep = [inner for inner in found if inner.parent is not block]
+            if len(deep) == len(found) or any(map(_is_inside, deep)):
                 fail(
                     found[0], f"{found[0].name} stands in a loop or branch, where no kernel begins"
                 )

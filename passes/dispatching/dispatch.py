@@ -7,6 +7,7 @@ linalg still, of which the passes behind this one say why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import count
 
 from xdsl.dialects import cf, func, memref
@@ -28,7 +29,6 @@ from fragir.passes.structured.writing import (
     WrittenKernel,
     computed_in,
     copy_function,
-    is_computed,
     write,
 )
 
@@ -143,7 +143,7 @@ class Dispatch:
 
     def _inner(self, group: Sequence[Operation]) -> list[Operation]:
         """What the kernel of a group repeats of the function, in order."""
-        return sorted(self._within(group, self._outside(group)), key=self._place)
+        return sorted(self._within(group), key=self._place)
 
     def _arguments(self, group: Sequence[Operation]) -> list[SSAValue]:
         """What the kernel of a group is launched with."""
@@ -168,23 +168,28 @@ class Dispatch:
                     if value in self._order:
                         yield value
 
-    def _outside(self, group: Sequence[Operation]) -> set[SSAValue]:
-        """The buffers of the function's own that others use as well, by their roots."""
-        others = [op for op in self._block.ops if is_computed(op) and op not in group]
-        used = (value for op in others for inner in op.walk() for value in inner.operands)
-        return {root_of(value) for value in used if is_memref(value.type)}
+    @cached_property
+    def _users(self) -> dict[SSAValue, set[Operation]]:
+        """By the roots of memory, what computes with it: `units_of` has all of that."""
+        found: dict[SSAValue, set[Operation]] = {}
+        for op in computed_in(self._function):
+            for inner in op.walk():
+                for value in inner.operands:
+                    if is_memref(value.type):
+                        found.setdefault(root_of(value), set()).add(op)
+        return found
 
-    def _within(self, group: Sequence[Operation], outside: set[SSAValue]) -> set[Operation]:
-        """The operations of the function that the kernel repeats: constants, its own buffers and
-        their sizes, views."""
-        found: set[Operation] = set()
+    def _within(self, group: Sequence[Operation]) -> set[Operation]:
+        """The operations of the function that the kernel repeats: constants, buffers that no others
+        use and their sizes, views."""
+        found, own_users = set[Operation](), set(group)
         pending = list(self._used_values(group))
         while pending:
             value = pending.pop()
             op = value.owner
             if not isinstance(op, Operation) or op in found:
                 continue
-            own = isinstance(op, memref.AllocOp) and op.memref not in outside
+            own = isinstance(op, memref.AllocOp) and self._users.get(op.memref, set()) <= own_users
             pure = isinstance(op, (*VIEWS, memref.DimOp)) or is_scalar(op)
             if own or pure:
                 found.add(op)

@@ -78,31 +78,40 @@ class Deferred(Sequence[SSAValue]):
             yield self.at(index)
 
 
-def defers(op: FragmentwiseInterface) -> bool:
+def defers(op: FragmentwiseInterface, ends: dict[Operation, Operation | None]) -> bool:
     """Whether a tile may be formed fragment by fragment at the store it ends in.
 
     It must be used once, by a chain of fragmentwise operations that ends in one without a result
     in the same block, with nothing that writes memory in between; and where that last one writes
-    memory that was read, it must write each element where it was read.
+    memory that was read, it must write each element where it was read. `ends` keeps where the chain
+    from each operation on ends, None where it does not, of a program that stays as it is.
     """
-    user: Operation = op
-    while user.results:
-        if len(user.results) > 1 or not user.results[0].has_one_use():
-            return False
-        following = user.results[0].get_user_of_unique_use()
-        if following is None or following.parent is not op.parent:
-            return False
+    if op not in ends:
+        chain = list(_chain_from(op))
+        end = None if chain[-1].results else chain[-1]
+        if end is not None:
+            passed: set[Operation] = {op}
+            between = op.next_op
+            while between is not end and between is not None and _is_quiet(between):
+                passed.add(between)
+                between = between.next_op
+            if between is not end:
+                chain, end = [one for one in chain if one in passed], None
+        ends.update(dict.fromkeys(chain, end))
+    end = ends[op]
+    return end is not None and _is_each_in_place(op, end)
+
+
+def _chain_from(op: Operation) -> Iterator[Operation]:
+    """An operation, and those fragmentwise ones of its block that each alone use the one before."""
+    following: Operation | None = op
+    while following is not None and following.parent is op.parent:
         if not isinstance(following, FragmentwiseInterface):
-            return False
-        user = following
-    if not _is_each_in_place(op, user):
-        return False
-    between = op.next_op
-    while between is not user:
-        if between is None or not _is_quiet(between):
-            return False
-        between = between.next_op
-    return True
+            return
+        yield following
+        if len(following.results) != 1 or not following.results[0].has_one_use():
+            return
+        following = following.results[0].get_user_of_unique_use()
 
 
 def _is_quiet(op: Operation) -> bool:
@@ -286,7 +295,7 @@ class Lanes:
             return fragment
 
         count = fragments_of(type_)
-        later = isinstance(owner, FragmentwiseInterface) and defers(owner)
+        later = isinstance(owner, FragmentwiseInterface) and defers(owner, self.state.ends)
         self.state.tiles[tile] = Deferred(count, told) if later else [told(i) for i in range(count)]
 
     def bind_scalar(self, value: SSAValue, scalar: SSAValue) -> None:

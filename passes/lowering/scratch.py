@@ -128,19 +128,21 @@ class Passage:
 
 
 class UnfinishedRead(NamedTuple):
-    """A passage whose loads may not be over everywhere.
+    """Loads of an area by the same sharers that may not be over everywhere.
 
-    Where its own sharers have waited since, each knows of those that it shares memory with, and of
-    no others: a passage of the same sharers may store.
+    Where they have waited since, each knows of those that it shares memory with, and of no others:
+    a passage of the same sharers may store. `turning` is whose loads they are where that one has
+    two halves in turn.
     """
 
     area: int
-    passage: Passage
+    key: tuple[object, ...]
+    turning: Passage | None
     waited: bool = False
 
     def hinders(self, other: Passage) -> bool:
-        """Whether another passage may not store in this one's area."""
-        return not (self.waited and self.passage.sharers.key == other.sharers.key)
+        """Whether a passage may not store in this area."""
+        return not (self.waited and self.key == other.sharers.key)
 
 
 Pending: TypeAlias = frozenset[UnfinishedRead]
@@ -357,7 +359,11 @@ class _Areas:
                 passage = self._ends[op]
                 # those that it waited for have come past what they had loaded before
                 pending = _after(pending, passage.sharers) | {
-                    UnfinishedRead(self._area[passage], passage)
+                    UnfinishedRead(
+                        self._area[passage],
+                        passage.sharers.key,
+                        passage if passage in self._turning else None,
+                    )
                 }
             elif self._team.waits(op):
                 pending = frozenset()
@@ -384,14 +390,13 @@ class _Areas:
         if passage not in self._area:
             self._area[passage] = self._choose(passage, read)
         area = self._area[passage]
-        own_turn = passage if passage in self._turning else None
         meets = [
-            r.passage
-            for r in pending
-            if r.area == area and r.hinders(passage) and r.passage is not own_turn
+            reading.key
+            for reading in pending
+            if reading.area == area and reading.hinders(passage) and reading.turning is not passage
         ]
         if meets and self._waits.get(passage) is not self._whole:
-            own = all(other.sharers.key == passage.sharers.key for other in meets)
+            own = all(key == passage.sharers.key for key in meets)
             self._waits[passage] = passage.sharers if own else self._whole
         wait = self._waits.get(passage)
         return pending if wait is None else _after(pending, wait)
@@ -402,6 +407,8 @@ def _after(pending: Pending, sharers: Sharers) -> Pending:
     if sharers.reach == "block":
         return frozenset()
     return frozenset(
-        reading._replace(waited=True) if reading.passage.sharers.key == sharers.key else reading
+        UnfinishedRead(reading.area, reading.key, None, waited=True)
+        if reading.key == sharers.key
+        else reading
         for reading in pending
     )

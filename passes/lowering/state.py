@@ -58,6 +58,8 @@ class LoweringState:
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
         self.values: dict[SSAValue, Value] = {}
         self.memories: dict[SSAValue, LaneMemory] = {}
+        self.ends: dict[Operation, Operation | None] = {}
+        """Where chains of operations end that may be formed fragment by fragment (`defers`)."""
         self.without_registers: set[SSAValue] = set()
         """Values that are nothing at lane level."""
         self.hidden: dict[Hashable, Value] = {}

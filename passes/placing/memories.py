@@ -184,13 +184,13 @@ def _converted_values(tile: SSAValue) -> Iterator[SSAValue]:
             yield from _converted_values(value)
 
 
-def is_streamed(tile: SSAValue) -> bool:
+def is_streamed(tile: SSAValue, ends: dict[Operation, Operation | None] | None = None) -> bool:
     """Whether a tile is made fragment by fragment of what is loaded for it.
 
-    To convert it, all of that would have to be in registers at once.
+    To convert it, all of that would have to be in registers at once. `ends` is as in `defers`.
     """
-    op = tile.owner
-    if not isinstance(op, FragmentwiseInterface) or not defers(op):
+    op, ends = tile.owner, {} if ends is None else ends
+    if not isinstance(op, FragmentwiseInterface) or not defers(op, ends):
         return False
     tiles = [v for v in op.operands if frag.held_tile(v.type) is not None]
-    return isinstance(op, frag.LoadOp) or any(is_streamed(v) for v in tiles)
+    return isinstance(op, frag.LoadOp) or any(is_streamed(v, ends) for v in tiles)

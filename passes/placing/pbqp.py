@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import product
 from math import prod
 from operator import itemgetter
@@ -121,18 +122,22 @@ class _Elimination:
         self._exact = True
 
     def run(self) -> Solution:
-        left = set(range(len(self._sizes)))
-        weights = {v: self._weight(v) for v in sorted(left)}
-        while left:
-            v = min(left, key=lambda v: (weights[v], v))  # any order
+        weights = {v: self._weight(v) for v in range(len(self._sizes))}
+        lightest = [(weight, v) for v, weight in weights.items()]
+        heapify(lightest)
+        while weights:
+            weight, v = heappop(lightest)
+            if weights.get(v) != weight:  # gone, or it has another weight by now
+                continue
             touched = self._neighbours(v)
-            if weights[v] * self._sizes[v] > LIMIT:
+            if weight * self._sizes[v] > LIMIT:
                 self._guess(v)
             else:
                 self._eliminate(v)
-            left.remove(v)
+            del weights[v]
             for u in touched:
                 weights[u] = self._weight(u)
+                heappush(lightest, (weights[u], u))
         choice = [0] * len(self._sizes)
         for settled in reversed(self._settled):
             choice[settled.variable] = settled.best[tuple(choice[u] for u in settled.scope)]

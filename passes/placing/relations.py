@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from heapq import heappop, heappush
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,6 +114,7 @@ class Relations:
         self._classes = Classes()
         self._found: dict[SSAValue, Demand] = {}
         self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
+        self._opened: list[SSAValue] = []  # those that others have not been looked for yet
         self._others: dict[SSAValue, list[frag.LayoutAttr]] = {}  # of those, but the first
         self._told: set[tuple[Operation, SSAValue, frag.LayoutAttr]] = set()
         """Operations that have told what they would take where a tile may be had in a layout."""
@@ -123,6 +125,8 @@ class Relations:
         self._following = [
             (op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate
         ]
+        self._touching: dict[SSAValue, set[int]] = {}
+        """Which of these have a class among their tiles, of those that were asked."""
 
     def solve(self) -> Plain:
         """The layout of every class of tiles that has one only."""
@@ -168,30 +172,54 @@ class Relations:
         other = self._found.get(root)
         if other is None:
             self._found[root] = demand
+            if root in self._open:
+                self._opened.append(root)
             return True
         # a layout that follows says nothing of fragments: Lanes hides them
         fragments = demand.role != CONSEQUENCE
         if not is_same_placement(other.layout, demand.layout, value, fragments):
-            self._open.add(root)
             self._others.setdefault(root, []).append(demand.layout)
+            self._open_class(root)
         return False
+
+    def _open_class(self, root: SSAValue) -> None:
+        """Leaves a class that is wanted in several layouts, or in yet another one."""
+        self._open.add(root)
+        self._opened.append(root)
 
     def _infer(self) -> None:
         """Follows the operations' relations; what none tells of gets rows in order."""
         self._spread_from_class()
-        for _ in rounds("what operations say of tiles"):
-            for _ in rounds("what follows from tiles"):
-                if not any([self._follow(op, model) for op, model in self._following]):
-                    break
-            self._spread_from_class()  # that has layouts to choose from
-            members = self._classes.members()
-            rest = [root for root in members if root not in self._found and root not in self._open]
-            if not rest:
-                return
-            # what is known of one may say what another has: then the largest goes first
-            first = [max(rest, key=_size)] if self._following else rest
-            for root in first:
+        self._follow_all(range(len(self._following)))
+        self._spread_from_class()  # that has layouts to choose from
+        roots = list(self._classes.members())
+        if self._following:  # what is known of one may say what another has: the largest goes first
+            roots.sort(key=_size, reverse=True)
+        for root in roots:
+            if root not in self._found and root not in self._open:
                 self._found[root] = self._default(root)
+                self._follow_all(self._touching.get(root, ()))
+                self._spread_from_class()
+
+    def _follow_all(self, asked: Iterable[int]) -> None:
+        """Asks operations what follows from their tiles, and those again whose tiles it tells of,
+        until nothing does: in order, as often as there is one behind that tells one before.
+        """
+        later = set(asked)
+        for _ in rounds("what follows from tiles"):
+            if not later:
+                return
+            now, later = sorted(later), set[int]()
+            while now:
+                index = heappop(now)
+                while now and now[0] == index:
+                    heappop(now)
+                for root in self._follow(index):
+                    for other in self._touching.get(root, ()):
+                        if other > index:
+                            heappush(now, other)
+                        else:
+                            later.add(other)
 
     def _look_for_gains(self) -> None:
         """Opens the classes of tiles that are stored so badly that a conversion may pay."""
@@ -204,7 +232,7 @@ class Relations:
                     continue
                 with asking(op):
                     if self._gains(op, model, value, demand):
-                        self._open.add(self._classes.find(value))
+                        self._open_class(self._classes.find(value))
 
     def _look_for_orders(self) -> None:
         """Opens what a written conversion is between, where a product could do without it."""
@@ -221,7 +249,8 @@ class Relations:
             if have.role == want.role == WRITTEN:
                 continue
             if not is_same_placement(have.layout, want.layout, op.source, False):
-                self._open.update(roots)
+                for root in roots:
+                    self._open_class(root)
 
     def _gains(self, op: Operation, model: Layouts, value: SSAValue, demand: Demand) -> bool:
         """Whether an operation saves more in a layout it proposes than a conversion takes at least,
@@ -250,42 +279,49 @@ class Relations:
     def _spread_from_class(self) -> None:
         """What hangs on an open class by an operation's relations, or is converted to or from it,
         is open too."""
-        if not self._open:
-            return
+        while self._opened:
+            root = self._opened.pop()
+            for other in self._links.get(root, set()) | self._alternatives(root):
+                if other not in self._open:
+                    self._open_class(other)
+
+    @cached_property
+    def _links(self) -> dict[SSAValue, set[SSAValue]]:
+        """Classes that operations' relations and conversions link to each."""
         related = [op for op, _ in self._following]
         related += [op for op, _ in self._asked if isinstance(op, frag.ConvertOp)]
-        linked = [self._roots(op) for op in related]
-        for _ in rounds("which tiles have layouts to choose from"):
-            before = len(self._open)
-            for roots in linked:
-                if roots & self._open:
-                    self._open |= roots
-            self._open |= self._alternatives()
-            if len(self._open) == before:
-                return
-            linked.reverse()  # down a chain of operations in one round, and up in the next
+        found: dict[SSAValue, set[SSAValue]] = {}
+        for roots in map(self._roots, related):
+            for root in roots:
+                found.setdefault(root, set()).update(roots)
+        return found
 
-    def _alternatives(self) -> set[SSAValue]:
-        """The classes of what an operation would take in other layouts, as one of it is open."""
-        found: set[SSAValue] = set()
+    @cached_property
+    def _takers(self) -> dict[SSAValue, list[tuple[Operation, Layouts, SSAValue]]]:
+        """Operations that take a tile of a class, and may take it in other layouts."""
+        found: dict[SSAValue, list[tuple[Operation, Layouts, SSAValue]]] = {}
         for op, model in self._asked:
-            if type(model).alternatives is Layouts.alternatives:
-                continue
-            for value in filter(_is_tile, dict.fromkeys(op.operands)):
-                known = self._found.get(self._classes.find(value))
-                if known is None or known.role == WRITTEN:
+            if type(model).alternatives is not Layouts.alternatives:
+                for value in filter(_is_tile, dict.fromkeys(op.operands)):
+                    found.setdefault(self._classes.find(value), []).append((op, model, value))
+        return found
+
+    def _alternatives(self, root: SSAValue) -> set[SSAValue]:
+        """The classes of what operations would take in other layouts, as a class of it is open."""
+        found: set[SSAValue] = set()
+        known = self._found.get(root)
+        if known is None or known.role == WRITTEN:
+            return found
+        layouts = dict.fromkeys((known.layout, *self._others.get(root, ())))
+        for op, model, value in self._takers.get(root, ()):
+            for layout in layouts:
+                if (op, value, layout) in self._told:
                     continue
-                root = self._classes.find(value)
-                if root not in self._open:
-                    continue
-                for layout in dict.fromkeys((known.layout, *self._others.get(root, ()))):
-                    if (op, value, layout) in self._told:
-                        continue
-                    self._told.add((op, value, layout))
-                    with asking(op):
-                        for demands in model.alternatives(value, layout, self._threads):
-                            for demand in demands:
-                                found |= self._touched_values(value_of(demand.value))
+                self._told.add((op, value, layout))
+                with asking(op):
+                    for demands in model.alternatives(value, layout, self._threads):
+                        for demand in demands:
+                            found |= self._touched_values(value_of(demand.value))
         return found
 
     def _touched_values(self, value: SSAValue) -> set[SSAValue]:
@@ -308,23 +344,24 @@ class Relations:
         tiles = (v for v in (*op.operands, *op.results) if frag.held_tile(v.type) is not None)
         return {self._classes.find(v) for v in tiles}
 
-    def _follow(self, op: Operation, model: Layouts) -> bool:
-        """Whether something new follows from an operation's tiles."""
-        if self._open and self._roots(op) & self._open:
-            return False
-        known: dict[SSAValue, Attribute] = {}
-        for value in (*op.operands, *op.results):
-            if frag.held_tile(value.type) is not None:
-                found = self._found.get(self._classes.find(value))
-                if found is not None:
-                    known[value] = found.layout
+    def _follow(self, index: int) -> list[SSAValue]:
+        """The classes of which a layout follows from an operation's tiles, and none was known."""
+        op, model = self._following[index]
+        roots = {v: self._classes.find(v) for v in (*op.operands, *op.results) if _is_tile(v)}
+        if not self._open.isdisjoint(roots.values()):
+            return []
+        found = {value: self._found.get(root) for value, root in roots.items()}
+        known = {value: demand.layout for value, demand in found.items() if demand is not None}
         with asking(op):
             follows = list(model.propagate(known))
-        news = [
-            self._require(value, Demand(require_layout(op, value, layout), op, CONSEQUENCE))
-            for value, layout in follows
-        ]
-        return any(news)
+        news: list[SSAValue] = []
+        for value, layout in follows:
+            root = roots[value] = self._classes.find(value)
+            if self._require(value, Demand(require_layout(op, value, layout), op, CONSEQUENCE)):
+                news.append(root)
+        for root in roots.values():
+            self._touching.setdefault(root, set()).add(index)
+        return news
 
     def _default(self, root: SSAValue) -> Demand:
         from fragir.passes.placing.placement import default_layout  # few programs need it
@@ -340,16 +377,16 @@ class Relations:
     def _together(self, root: SSAValue) -> int | None:
         """How many elements of a class of tiles global memory lets be accessed at once, where it is
         the same for all that load or store them; None where nobody does."""
-        own = [at for value, at in self._global_accesses if self._classes.find(value) is root]
+        own = self._global_accesses.get(root, ())
         return None if None in own else max((at for at in own if at is not None), default=None)
 
     @cached_property
-    def _global_accesses(self) -> list[tuple[SSAValue, int | None]]:
-        """Tiles of global memory that are loaded or stored, and how many elements it lets be
-        accessed at once; None where rows lie across."""
+    def _global_accesses(self) -> dict[SSAValue, list[int | None]]:
+        """Of the classes of tiles that are loaded or stored in global memory: how many elements it
+        lets be accessed at once; None where rows lie across."""
         from fragir.dialects.frag.tiles import memory_at
 
-        found: list[tuple[SSAValue, int | None]] = []
+        found: dict[SSAValue, list[int | None]] = {}
         for op in self._ops:
             if op.name not in ("frag.load", "frag.store"):
                 continue
@@ -360,7 +397,8 @@ class Relations:
                 continue
             # lanes that lie beside each other would be far apart across rows
             across = memory.along != len(frag.tile_of(value).shape) - 1
-            found.append((value, None if across else memory.together))
+            own = found.setdefault(self._classes.find(value), [])
+            own.append(None if across else memory.together)
         return found
 
 

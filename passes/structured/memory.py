@@ -60,9 +60,10 @@ def erase_written(block: Block, work: Collection[Operation]) -> None:
     """Erases operations that a kernel has been written of, and the memory and views of theirs that
     nobody uses any more.
     """
+    written = set(work)
     for op in reversed(list(block.ops)):
         unused = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
-        if op in work or isinstance(op, memref.DeallocOp) or unused:
+        if op in written or isinstance(op, memref.DeallocOp) or unused:
             Rewriter.erase_op(op)
     erase_dead([op for op in block.ops if op.results], block)
 

@@ -105,9 +105,10 @@ LONGEST = 8192
 
 def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) -> None:
     """NoKernelError where something else stands there, or works on something else."""
+    own = set(work)
     for op in block.ops:
         plain = memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp
-        if not (isinstance(op, (plain, *VIEWS)) or is_scalar(op) or op in work):
+        if not (isinstance(op, (plain, *VIEWS)) or is_scalar(op) or op in own):
             raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
     for op in work:
         for inner in op.body.block.ops:
