@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
@@ -27,7 +28,7 @@ from fragir.compilation.program import (
     parse,
     steps,
 )
-from fragir.compilation.signature import Argument, Interface, interface_of
+from fragir.compilation.signature import Argument, Interface, has_open_sizes, interface_of
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import is_host, kernels_of
 from fragir.dialects.shorthands import is_memref
@@ -65,6 +66,7 @@ def compile(
     filename: str = "<input>",
     comments: bool = False,
     lines: bool = False,
+    by_sizes: bool = True,
     observe: Observer | None = None,
 ) -> Kernel:
     """Compiles a program, MLIR text or a module (which stays as it is), to a kernel.
@@ -75,8 +77,10 @@ def compile(
     are `fragir.compilation.kernel.Compiled`, but the type said is that of nearly all.
     `passes` are those that lead to the lane level, in place of what the program needs: names,
     pass-pipeline text (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field
-    `target` gets this one, unless its text says another. FragirError for everything that is wrong
-    with the program, with its place.
+    `target` gets this one, unless its text says another. `by_sizes`: calls whose sizes are
+    multiples of 16 bytes may run an entry that relies on it (`Kernel.entry_for`), made by these
+    same passes only where none are listed. FragirError for everything that is wrong with the
+    program, with its place.
     """
     check_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
     if entry is not None:
@@ -86,11 +90,13 @@ def compile(
     start = time.perf_counter()
     text = program if isinstance(program, str) else None
     module = parse(program, filename) if isinstance(program, str) else program.clone()
+    kept = module if isinstance(program, str) or not by_sizes else program.clone()
     stages["parse"] = (time.perf_counter() - start) * 1e3
     name = choose_entry(module, entry)
     keep_only(module, name, text)
     check_sizes(module, text)
-    if is_host(function_of(module, name)):
+    hosted = is_host(function_of(module, name))
+    if hosted:
         from fragir.host.running import check_host
 
         check_host(function_of(module, name), text)
@@ -114,14 +120,37 @@ def compile(
         function.sym_name.data: _kernel(module, function, found, target, ptx, origins)
         for function in kernels_of(module)
     }
+    made: Compiled
     if name in kernels:
-        kernels[name].stages = stages
-        return kernels[name]
-    from fragir.host.program import program_of  # few programs need it
+        made = kernels[name]
+        made.stages = stages
+    else:
+        from fragir.host.program import program_of  # few programs need it
 
-    host = function_of(module, name)
-    made = program_of(host, found[name], kernels, target, ptx, origins, stages, text)
-    return cast("Kernel", cast("Compiled", made))
+        host = function_of(module, name)
+        made = program_of(host, found[name], kernels, target, ptx, origins, stages, text)
+    if by_sizes and passes is None:
+
+        def again(which: Compiled, promises: Mapping[str, int]) -> Kernel:
+            from fragir.compilation.second_entry import promised
+
+            once_more = parse(text, filename) if text is not None else kept.clone()
+            promised(once_more, which.name, which.signature, promises)
+            return compile(
+                once_more,
+                target=target,
+                entry=which.name,
+                filename=filename,
+                comments=comments,
+                lines=lines,
+                by_sizes=False,
+            )
+
+        # kernels that a program of the host launches stand in the text, others are made of it
+        for each in kernels.values() if hosted else (made,):
+            if has_open_sizes(each.signature):
+                each.again = partial(again, each)
+    return cast("Kernel", made)
 
 
 def _declared_interface(now: Interface, before: Interface | None) -> Interface:

@@ -367,19 +367,25 @@ class KernelBuilder(
         *,
         comments: bool = False,
         lines: bool = False,
+        by_sizes: bool = True,
         passes: str | Sequence[Given] | None = None,
     ) -> compiler.Kernel:
         """The kernel that runs, for a target (default: the one given to `fragir.kernel`).
 
-        `lines`: its PTX has `.loc` and `.file`, of the lines of Python. `passes` are those to
-        apply, as of `fragir.compile`, in place of those that it needs.
+        `lines`: its PTX has `.loc` and `.file`, of the lines of Python. `by_sizes` and `passes` are
+        as of `fragir.compile`.
         """
         from fragir import compiler
 
         target = target or self.target
         try:
             return compiler.compile(
-                self.module, target=target, comments=comments, lines=lines, passes=passes
+                self.module,
+                target=target,
+                comments=comments,
+                lines=lines,
+                by_sizes=by_sizes,
+                passes=passes,
             )
         except FragirError as error:
             raise _with_source(error) from error

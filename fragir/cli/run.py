@@ -238,6 +238,7 @@ def main(
         trial.passes = pipeline.parse(passes, target)
     trial.compile()
     trial.prepare(sizes, given, inputs, seed)
+    trial.choose_entry()
     trial.assemble()
     trial.evaluate()
     trial.ask(expected)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
     from xdsl.passes import ModulePass
 
-    from fragir.compilation.kernel import Kernel
+    from fragir.compilation.kernel import Compiled, Kernel
     from fragir.emulator import Finding, Report
     from fragir.emulator.numbers.types import Array
     from fragir.reference.bounded import Bounded
@@ -78,6 +78,8 @@ class Trial:
     spills: int | None = None
     shared: int = 0
     tensor_instructions: str | None = None
+    promised: dict[str, int] = field(default_factory=dict[str, int])
+    """What the entry that runs relies on beyond what the program promises."""
     findings: list[Document] | None = None
     """Of the checks, where they were asked for."""
 
@@ -136,6 +138,16 @@ class Trial:
             "making inputs",
             lambda: generate(function, self.slots, self.sizes, values, kinds, seed),
         )
+
+    def choose_entry(self) -> None:
+        """Takes the entry that a call with these sizes runs."""
+        start = time.perf_counter()
+        entry = self.kernel.entry_for(self.sizes)
+        if entry is self.kernel:
+            return
+        self.promised = _beyond(entry, self.kernel)
+        self.stages["second entry"] = (time.perf_counter() - start) * 1e3
+        self.kernel = entry
 
     def _function(self, bufferized: bool = False) -> FuncOp:
         """The program as it was written: passes have changed the kernel's copy.
@@ -280,6 +292,9 @@ class Trial:
                     "output": STDERR,
                 }
             self.run_timed("run", None, lambda: self.run_once(self.results, options))
+        for kernel in self.kernel.parts:  # those of a program of the host have entries themselves
+            for entry in kernel.second_entries:
+                self.promised |= _beyond(entry, kernel)
 
     def run_once(self, results: list[Any], options: dict[str, Any]) -> Report | None:
         """One launch; what the kernel prints goes to stderr, as stdout has the report.
@@ -360,7 +375,7 @@ class Trial:
     @cached_property
     def _slow(self) -> list[LaunchRemark]:
         """What makes its launches slow at sizes that matter."""
-        return self.kernel.lint()
+        return self.kernel.own_lint()
 
     def document(self) -> Document:
         """What `--json` prints."""
@@ -378,9 +393,15 @@ class Trial:
             "unjudged": self.unjudged_count,
             "judged_by": self.judged_by,
             "result": self.verdict,
+            **({"promised": self.promised} if self.promised else {}),
             **({"slow": [one.document for one in self._slow]} if self._slow else {}),
             **({} if self.findings is None else {"findings": self.findings}),
         }
+
+
+def _beyond(entry: Compiled, kernel: Compiled) -> dict[str, int]:
+    """What an entry relies on that a kernel does not."""
+    return {name: by for name, by in entry.promises.items() if by != kernel.promises.get(name)}
 
 
 @contextmanager
@@ -509,7 +530,9 @@ def show(trial: Trial) -> None:
     sizes = " ".join(f"{name}={size}" for name, size in trial.sizes.items())
     print(f"{trial.kernel.name} for {trial.target} on the {trial.place}: {sizes}")
     print_table(["stage", "ms"], [(name, round(ms, 1)) for name, ms in trial.stages.items()])
+    words = ", ".join(f"{name} is a multiple of {by}" for name, by in trial.promised.items())
     rows: list[tuple[str, str]] = [
+        *([("the entry relies on", words)] if words else []),
         ("registers", _or_unknown(trial.registers)),
         ("spills", _or_unknown(trial.spills, " bytes")),
         ("shared memory", f"{trial.shared} bytes"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from fragir.compilation.arguments import (
     ArrayView,
@@ -66,6 +66,11 @@ class Compiled(ABC):
     """What the lowering has to say."""
     counts: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """Numbers times sizes that a kernel counts through: a launch keeps each below 2^31."""
+    again: Callable[[Mapping[str, int]], Compiled] | None = field(default=None, compare=False)
+    """Compiles the program once more, with these promises; None where sizes have no say."""
+    _entries: dict[tuple[str, ...], Compiled] = field(
+        default_factory=dict[tuple[str, ...], "Compiled"], init=False, compare=False
+    )
 
     is_program: ClassVar[bool] = False
     """Whether a call launches several kernels: a `fragir.host.Program`."""
@@ -75,11 +80,28 @@ class Compiled(ABC):
     def parts(self) -> tuple[Kernel, ...]:
         """The kernels that a call launches."""
 
-    @abstractmethod
     def lint(
         self, sizes: Mapping[str, int] | None = None, device: Device | None = None
     ) -> list[LaunchRemark]:
-        """What makes its launches slow, the worst first."""
+        """What makes a call with these sizes slow, the worst first: the cause, its place in the
+        program, and by what factor.
+
+        Computed from the kernel, nothing is run. Sizes that are not given are supposed to be 4096;
+        `device` is a row of `fragir.scheduling.DEVICES`, by default the target's example. It is
+        told of the entry that such a call runs (`entry_for`).
+        """
+        entry = self
+        if self.again is not None:
+            from fragir.compilation.lint import launch_sizes
+
+            entry = self.entry_for(launch_sizes(self.signature, self.promises, sizes or {}))
+        return entry.own_lint(sizes, device)
+
+    @abstractmethod
+    def own_lint(
+        self, sizes: Mapping[str, int] | None = None, device: Device | None = None
+    ) -> list[LaunchRemark]:
+        """The same of this entry, for whatever sizes."""
 
     @abstractmethod
     def schedule_notes(self) -> list[str]:
@@ -88,6 +110,43 @@ class Compiled(ABC):
     def resident(self, on: Place = "auto") -> int | None:
         """How many blocks run at once; None where no grid depends on it."""
         return None
+
+    def entry_for(self, sizes: Mapping[str, int]) -> Self:
+        """What a call with these sizes runs: this one, or, where rows are multiples of 16 bytes of
+        which it has no promise, the same program with that promise.
+
+        Compiled when it is first asked for, once for each set of sizes that keep to it. Strides
+        that have names count as sizes; sizes that are not given keep to nothing.
+        """
+        if self.again is None:
+            return self
+        wanted = self._multiples
+        kept = tuple(name for name, by in wanted.items() if sizes.get(name, 1) % by == 0)
+        if not kept:
+            return self
+        if kept not in self._entries:
+            try:
+                made = self.again({name: wanted[name] for name in kept})
+            except FragirError:  # this one is right for all sizes
+                made = self
+            if made.ptx == self.ptx:
+                made = self
+            if made is not self:
+                words = ", ".join(f"{name} is a multiple of {wanted[name]}" for name in kept)
+                made.remarks = (f"the entry relies on it: {words}", *made.remarks)
+            self._entries[kept] = made
+        return cast("Self", self._entries[kept])
+
+    @property
+    def second_entries(self) -> tuple[Compiled, ...]:
+        """Those that `entry_for` has made so far, each with its own `promises`."""
+        return tuple(made for made in self._entries.values() if made is not self)
+
+    @cached_property
+    def _multiples(self) -> dict[str, int]:
+        from fragir.compilation.second_entry import multiples
+
+        return multiples(self.signature, self.promises)
 
     @abstractmethod
     def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
@@ -172,11 +231,18 @@ class Compiled(ABC):
                         f"({', '.join(map(str, argument.dims))})"
                         + ("" if isinstance(name, int) else f" with {name} = {wanted}")
                     )
-            for name, stride in zip(argument.strides or (), view.strides, strict=False):
-                if isinstance(name, str):
-                    self.check({name: stride})
-        self.check(found)
+        self.check(found | self._strides(views))
         return found
+
+    def _strides(self, views: Sequence[ArrayView | None]) -> dict[str, int]:
+        """The named strides that the arrays have."""
+        pairs = [
+            pair
+            for argument, view in zip(self.signature, views, strict=True)
+            if view is not None
+            for pair in zip(argument.strides or (), view.strides, strict=False)
+        ]
+        return {name: stride for name, stride in pairs if isinstance(name, str)}
 
     def _views(self, arguments: Sequence[object]) -> list[ArrayView | None]:
         """The arrays among the arguments, each checked against its declaration."""
@@ -276,15 +342,10 @@ class Kernel(Compiled):
 
         return in_clusters(found, self.cluster, self.whole_clusters)
 
-    def lint(
+    def own_lint(
         self, sizes: Mapping[str, int] | None = None, device: Device | None = None
     ) -> list[LaunchRemark]:
-        """What makes a launch of these sizes slow, the worst first: the cause, its place in the
-        program, and by what factor.
-
-        Computed from the kernel, nothing is run. Sizes that are not given are supposed to be 4096;
-        `device` is a row of `fragir.scheduling.DEVICES`, by default the target's example.
-        """
+        """What makes launches of this entry slow."""
         if self.lanes is None:
             return []
         from fragir.compilation.lint import launch_model
@@ -365,7 +426,11 @@ class Kernel(Compiled):
         `resident`: blocks that run at once, instead of those that `Kernel.resident` says. `options`
         as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
         """
-        sizes = self.sizes(arguments)
+        views = self._views(arguments)
+        sizes = self._bind(views)
+        entry = self.entry_for(sizes | self._strides(views))
+        if entry is not self:
+            return entry(*arguments, on=on, resident=resident, **options)
         grid = self.grid(sizes)
         if 0 in grid:
             self.parameters(arguments)
@@ -374,7 +439,7 @@ class Kernel(Compiled):
             require_whole_number(resident, "resident", least=1)
             grid = self.grid(sizes, resident)
         elif self.grid_attribute is not None and self.grid_attribute.asks_for_residents:
-            place = self._place(on, self._views(arguments), _asked_options(options))
+            place = self._place(on, views, _asked_options(options))
             grid = self.grid(sizes, self.resident(place))
         return self.launch(grid, self.block, *arguments, on=on, **options)
 

@@ -83,17 +83,25 @@ def launch_model(
 
 
 def _all_sizes(interface: Interface, given: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of a launch, those that are not given supposed."""
+    """The sizes of a launch and its grid, those that are not given supposed."""
+    known = launch_sizes(interface.signature, interface.promises, given)
+    for name in interface.grid.names if interface.grid is not None else ():
+        known.setdefault(name, _supposed(interface.promises, name, SUPPOSED))
+    return known
+
+
+def launch_sizes(
+    signature: Sequence[Argument], promises: Mapping[str, int], given: Mapping[str, int]
+) -> dict[str, int]:
+    """The sizes and strides of a launch, those that are not given supposed."""
     known = dict(given)
-    beside = {n for a in interface.signature if len(a.dims) > 1 for n in a.dims}
-    for argument in interface.signature:
+    beside = {n for a in signature if len(a.dims) > 1 for n in a.dims}
+    for argument in signature:
         for name in argument.dims:
             if isinstance(name, str):
                 length = SUPPOSED if name in beside else SUPPOSED**2
-                known.setdefault(name, _supposed(interface, name, length))
-    for name in interface.grid.names if interface.grid is not None else ():
-        known.setdefault(name, _supposed(interface, name, SUPPOSED))
-    for argument in interface.signature:
+                known.setdefault(name, _supposed(promises, name, length))
+    for argument in signature:
         for at, name in enumerate(argument.strides or ()):
             if isinstance(name, str):
                 inner = argument.dims[at + 1 :]
@@ -101,8 +109,8 @@ def _all_sizes(interface: Interface, given: Mapping[str, int]) -> dict[str, int]
     return known
 
 
-def _supposed(interface: Interface, name: str, length: int) -> int:
-    promised = interface.promises.get(name, 1)
+def _supposed(promises: Mapping[str, int], name: str, length: int) -> int:
+    promised = promises.get(name, 1)
     return -(-length // promised) * promised
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,11 @@ class Argument:
     def is_tensor_map(self) -> bool:
         """Whether a program written at lane level takes a tensor map."""
         return self.type.name == "ptx.tensor_map"
+
+
+def has_open_sizes(signature: Sequence[Argument]) -> bool:
+    """Whether only a launch knows some size or stride of the arrays."""
+    return any(isinstance(n, str) for a in signature for n in (*a.dims, *(a.strides or ())))
 
 
 @dataclass(frozen=True)

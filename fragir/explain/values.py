@@ -82,7 +82,9 @@ def several_values(
     """What several tiles or scalars held, of one run: as `values`."""
     check_kind(program, str | ModuleOp, "values takes the text of a program or a ModuleOp")
     wanted = [parse_request(one) for one in at]
-    kernel = compiler.compile(program, target=target, entry=entry, passes=passes, filename=filename)
+    kernel = compiler.compile(
+        program, target=target, entry=entry, passes=passes, filename=filename, by_sizes=False
+    )
     known = program_tiles(program, target=target, entry=entry, passes=passes, filename=filename)
     assert known.ptx == kernel.ptx, "PTX depends on who looks at it"
     tiles = [find_tile(known, one) for one in wanted]

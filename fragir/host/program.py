@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -69,8 +69,15 @@ class Program(Compiled):
         self, sizes: Mapping[str, int] | None = None, device: Device | None = None
     ) -> list[LaunchRemark]:
         """What makes the launches of its kernels slow: `sizes` are those of the kernels."""
-        found = [remark for kernel in self.parts for remark in kernel.lint(sizes, device)]
-        return sorted(found, key=lambda remark: -remark.factor)
+        if self.again is not None:
+            return super().lint(sizes, device)
+        return _worst_first(remark for one in self.parts for remark in one.lint(sizes, device))
+
+    def own_lint(
+        self, sizes: Mapping[str, int] | None = None, device: Device | None = None
+    ) -> list[LaunchRemark]:
+        """The same of the kernels of `ptx`, for whatever sizes."""
+        return _worst_first(remark for one in self.parts for remark in one.own_lint(sizes, device))
 
     def schedule_notes(self) -> list[str]:
         """What ptxas did to each kernel's schedule."""
@@ -97,7 +104,9 @@ class Program(Compiled):
         what lies beside it is found to be outside.
         """
         views = self._views(arguments)
-        self._bind(views)
+        entry = self.entry_for(self._bind(views) | self._strides(views))
+        if entry is not self:
+            return entry(*arguments, on=on, resident=resident, **options)
         asked = [name for name, value in options.items() if value not in (None, False)]
         place = self._place(on, views, asked)
         more = {"resident": resident, **options}
@@ -111,7 +120,9 @@ class Program(Compiled):
         from fragir.host.running import Graph
 
         views = self._views(arguments)
-        self._bind(views)
+        entry = self.entry_for(self._bind(views) | self._strides(views))
+        if entry is not self:
+            return entry.graph(*arguments)
         for argument, view in zip(self.signature, views, strict=True):
             if view is not None and not view.on_gpu:
                 raise FragirError(
@@ -214,6 +225,10 @@ class Program(Compiled):
             note(self.kernels[name](*values, **options))
 
         HostRun(make, launch, self.source).call(self.host, pieces)
+
+
+def _worst_first(remarks: Iterable[LaunchRemark]) -> list[LaunchRemark]:
+    return sorted(remarks, key=lambda remark: -remark.factor)
 
 
 def _no_memory(value: SSAValue, shape: tuple[int, ...]) -> ArrayPiece:

@@ -84,7 +84,8 @@ def document(fragir: Fragir, *arguments: str) -> Any:
 
 def test_the_document(fragir: Fragir) -> None:
     found = document(fragir, "gemm.mlir", *SIZE)
-    assert list(found) == KEYS
+    assert list(found) == [*KEYS, "promised"]
+    assert found["promised"] == {"n": 4}  # of n = 24, not of k = 33
     assert (found["entry"], found["target"], found["on"]) == ("gemm", "sm_80", "emulator")
     assert found["result"] == "PASS"
     assert (found["mismatches"], found["unjudged"], found["judged_by"]) == (0, 0, "bound")
