@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.builtin import FileLineColLoc
 
 from fragir.roofline.counters import LINE, WIDEST, MemoryUse
-from fragir.roofline.model import WANTED, LaunchModel
+from fragir.roofline.model import LaunchModel
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -155,14 +155,15 @@ def _in_flight(model: LaunchModel) -> Sentence:
     parts = model.parts()
     if use is None or parts["memory"] + parts["L2"] < SLIGHT * parts["latency"]:
         return "", None
-    if model.in_flight >= WANTED:
+    wanted = model.device.in_flight
+    if model.in_flight >= wanted:
         return (
             f"a block waits {model.work.waits:.0f} times for memory, as nothing is read ahead",
             use.operation,
         )
     return (
         f"{model.in_flight / 1024:.0f} KiB of {_name(model, use)} are on their way to an SM at "
-        f"once, where memory wants {WANTED // 1024}",
+        f"once, where memory wants {wanted // 1024}",
         use.operation,
     )
 

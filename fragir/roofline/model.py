@@ -18,8 +18,8 @@ from fragir.isa.registry import lookup
 from fragir.isa.throughput import multiply_adds
 from fragir.roofline.counters import KEPT, LINE, SECTOR, BlockCounters, MemoryUse
 from fragir.roofline.lanes import LANES
-from fragir.scheduling.cost import LATENCY, SPEED, START
-from fragir.scheduling.devices import KIB, Device
+from fragir.scheduling.cost import LATENCY, START, rate
+from fragir.scheduling.devices import Device
 
 ALONE = 64
 """Bytes a cycle that an SM takes from L2 where few ask: two sectors."""
@@ -40,9 +40,6 @@ SCALAR = 2
 """Instructions of an access of one element: it, and its test."""
 BESIDE = 1.3
 """Instructions of a good main loop for each that multiplies."""
-WANTED = 32 * KIB
-"""Bytes in flight in an SM with which memory is busy: 3.35 TB/s times some 1000 cycles, over 132
-SMs, and half as many again."""
 
 
 @dataclass
@@ -136,9 +133,8 @@ class LaunchModel:
             instruction = lookup(mnemonic)
             native = mnemonic.startswith("wgmma")
             fast = native or (best and has_wgmma(instruction.types.a, self.target))
-            speed = SPEED.get(instruction.types.a, 2.0)
-            rate = self.device.tensor * speed * (1.0 if fast else self.device.mma_share)
-            total += 2.0 * multiply_adds(instruction) * times / rate
+            per_cycle = rate(self.device, instruction.types.a, fast)
+            total += 2.0 * multiply_adds(instruction) * times / per_cycle
         return total
 
     @cached_property

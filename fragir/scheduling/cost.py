@@ -44,7 +44,7 @@ stage is written out ahead of the loop."""
 _WAVES = 8  # that are looked at for L2, of more they are alike
 
 # Relative to f16. Consumer GPUs sum f16 in f32 at half the rate, so integers have four times it.
-SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
+_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
 _CONSUMER = ("sm_86", "sm_89", "sm_120")
 _EMULATED = 0.4  # fp8 by mma.sync on Hopper: unpacked to f16, two conversions a product
 
@@ -86,15 +86,15 @@ class Estimate(NamedTuple):
         return flop / (self.cycles / (problem.device.clock * 1e9)) / 1e12
 
 
-def rate(problem: GemmProblem, wgmma: bool) -> float:
-    """Operations a cycle of an SM's tensor cores, two a product."""
-    device = problem.device
-    if problem.element in SPEED:
-        speed = SPEED[problem.element]
-    elif problem.element.startswith(("s", "u")):
+def rate(device: Device, element: str, wgmma: bool) -> float:
+    """Operations a cycle of an SM's tensor cores on such elements, two a product."""
+    if element in _SPEED:
+        speed = _SPEED[element]
+    elif element.startswith(("s", "u")):
         speed = 4.0 if device.target in _CONSUMER else 2.0
     else:
-        speed = _EMULATED if device.target == "sm_90" and not wgmma else 2.0
+        emulated = element.startswith("e") and device.target == "sm_90" and not wgmma
+        speed = _EMULATED if emulated else 2.0
     return device.tensor * speed * (1.0 if wgmma else device.mma_share)
 
 
@@ -109,7 +109,7 @@ def is_bound_by_memory(problem: GemmProblem) -> bool:
     cut: of few rows or columns, as where a model answers few at once. Then many bytes must be on
     their way. Of fewer than that in all it waits for the first of them."""
     products = 2.0 * problem.m * problem.n * problem.k * problem.batch
-    tensor = products / (rate(problem, problem.wgmma) * problem.device.sms)
+    tensor = products / (rate(problem.device, problem.element, problem.wgmma) * problem.device.sms)
     device, read = problem.device, compulsory(problem)
     return read > tensor and read * device.dram_bytes > device.in_flight
 
@@ -139,7 +139,7 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
     resident = candidate.resident(problem)
     work = _block_work(problem, candidate, rows * columns * problem.batch, device.sms * resident)
     steps, after = work.steps, work.after
-    tensor = 2.0 * m * n * k / rate(problem, candidate.wgmma)
+    tensor = 2.0 * m * n * k / rate(device, problem.element, candidate.wgmma)
     moved = _shared_bytes(candidate) + (2.0 * m * k if problem.transposes else 0.0)
     shared = moved * size / SHARED_RATE
     # what lies outside of a matrix is filled with zeros, not read

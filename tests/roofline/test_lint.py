@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import fragir
+from fragir.compilation.lint import launch_model
+from fragir.compilation.signature import Interface
 from fragir.roofline.lint import CAUSES, LaunchRemark
 from fragir.scheduling.devices import device_named
 from tests.roofline.programs import named, reduction
@@ -189,3 +191,30 @@ def test_where_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     program.write_text(text)
     main(["compile", str(program), "--explain-schedule", "-o", str(tmp_path / "f.ptx")])
     assert "f.mlir:10:3: a warp reads x by 32 sectors" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("element", "target", "speed"),
+    [
+        ("f16", "sm_89", 512),
+        ("i8", "sm_89", 4 * 512),  # f16 is summed in f32 at half of its rate there
+        ("i8", "sm_80", 2 * 2048),
+        ("f8E4M3FN", "sm_90", 0.4 * 0.65 * 4096),  # unpacked to f16, by mma.sync
+    ],
+)
+def test_tensor_cores_are_as_fast_as_the_cost_model_says(
+    element: str, target: str, speed: float
+) -> None:
+    sums = "i32" if element == "i8" else "f32"
+    a = f"memref<256x256x{element}>"
+    text = f"""
+func.func @f(%a: {a}, %b: {a}, %c: memref<256x256x{sums}>) {{
+  frag.matmul %a, %b transposed into %c : {a}, {a} into memref<256x256x{sums}>
+  func.return
+}}
+"""
+    kernel = fragir.compile(text, target=target)
+    assert kernel.lanes is not None
+    interface = Interface(kernel.signature, kernel.grid_attribute, {})
+    model = launch_model(interface, kernel.lanes, target)
+    assert model.tensor(best=False) * model.blocks == pytest.approx(2 * 256**3 / speed)
