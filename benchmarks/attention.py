@@ -2,15 +2,14 @@
 
     python benchmarks/attention.py [--rounds N] [--alone] [--json FILE] [--update PAGE.md]
 
-The same ptxas assembles everything. A loop stands between a label and the branch back to it; the
-inner one is the shortest with tensor-core instructions. "Never" are instructions whose predicate
-is false, which ptxas puts where the machine must wait.
+The same ptxas assembles everything. The inner loop is the shortest with tensor-core instructions:
+of the overlapped kernel that over keys which all queries see. "Never" are instructions whose
+predicate is false, which ptxas puts where the machine must wait.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import runpy
 import sys
 import time
@@ -23,13 +22,12 @@ from neighbours import TRITON, Neighbour, Worker, worker
 from report import Column, Report, Row, Table, arguments, command, machine, present
 
 from fragir.toolchain import ptxas, sass
+from fragir.toolchain.sass_loops import loops
 
 TRITON_ATTENTION = Neighbour(TRITON.name, TRITON.requirements, "triton_attention.py")
 FOLDER = Path(__file__).parents[1] / "examples/attention"
 PRODUCTS = ("HMMA", "HGMMA")
 MOVES = ("LDSM", "LDS", "STS", "LDG", "LDGSTS", "STSM")
-LABEL = re.compile(r"^(\.L_x_\d+):")
-INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z]\w*)(.*?);")
 
 
 class Tile(NamedTuple):
@@ -53,42 +51,20 @@ TILES = (
 )
 
 
-class Line(NamedTuple):
-    """An instruction: its guard (`!P0`, or nothing), opcode and the rest."""
-
-    guard: str
-    opcode: str
-    rest: str
-
-
-def inner_loop(text: str) -> list[Line]:
-    """The shortest loop with products, of the SASS of one kernel."""
-    labels: dict[str, int] = {}
-    lines: list[Line] = []
-    loops: list[list[Line]] = []
-    for row in text.splitlines():
-        if label := LABEL.match(row):
-            labels[label[1]] = len(lines)
-        elif found := INSTRUCTION.match(row):
-            lines.append(Line(found[1] or "", found[2], found[3]))
-            goal = re.search(r"\((\.L_x_\d+)\)", found[3])
-            if found[2] == "BRA" and goal and goal[1] in labels:
-                loops.append(lines[labels[goal[1]] :])
-    return min((x for x in loops if any(y.opcode in PRODUCTS for y in x)), key=len)
-
-
 def counts(ptx: str, target: str) -> Row:
     """What stands in the inner loop, by kind."""
     assembled = ptxas.assemble(ptx, target)
     info = next(iter(assembled.entries.values()))
-    loop = inner_loop(sass.disassemble(assembled.cubin))
-    found = Counter(line.opcode for line in loop if line.guard not in ("!PT", "!UPT"))
+    with_products = (x for x in loops(sass.disassemble(assembled.cubin)) if x.tensor)
+    loop = min((x.instructions for x in with_products), key=len)
+    never = [one for one in loop if one.text.startswith(("@!PT ", "@!UPT "))]
+    found = Counter(one.opcode.partition(".")[0] for one in loop if one not in never)
     products = sum(found[name] for name in PRODUCTS)
     return {
         "loop": len(loop),
         "products": products,
         "outside": len(loop) - products,
-        "never": len(loop) - found.total(),
+        "never": len(never),
         "moves": sum(found[name] for name in MOVES),
         "exchanges": found["SHFL"],
         "registers": info.registers,
@@ -108,12 +84,17 @@ def least(compiled: Callable[[], Any], rounds: int) -> float:
 
 
 def beside(
-    kernel: Any, name: str, tile: Tile, triton: Worker | None, options: argparse.Namespace
+    kernel: Any,
+    name: str,
+    tile: Tile,
+    triton: Worker | None,
+    options: argparse.Namespace,
+    how: str = "",
 ) -> list[Row]:
     """A kernel's row, and those of Triton's."""
     ours = counts(kernel.compile(tile.target).ptx, tile.target)
     ours["compile"] = least(lambda: kernel.compile(tile.target), options.rounds)
-    rows: list[Row] = [{"compiler": "fragir", **ours}]
+    rows: list[Row] = [{"compiler": f"fragir{how}", **ours}]
     for stages in (1, 2) if triton else ():
         assert triton is not None
         request = {"kernel": name, "tile": tile[1:4], "warps": tile.warps, "stages": stages}
@@ -141,13 +122,17 @@ def main() -> None:
     )
     table = Table("SASS of the inner loop", (Column("tile", "kernel, tile"), *columns))
     triton = worker(TRITON_ATTENTION, not options.alone)
-    forward, backward = (
+    forward, overlapped, backward = (
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="example")
-        for name in ("forward", "backward")
+        for name in ("forward", "forward_overlapped", "backward")
     )
     for tile in TILES[:1] if options.quick else TILES:
         kernel = forward["forward"](tile.columns, tile.target, (*tile[1:3], tile.warps))
         table.rows += beside(kernel, "attention", tile, triton, options)
+    for columns in () if options.quick else (64, 128):
+        tile = Tile("sm_90a", 128, 128, columns, 8)
+        kernel = overlapped["forward"](columns)
+        table.rows += beside(kernel, "attention", tile, triton, options, ", overlapped")
     for name, queries, keys in (("dkdv", 32, 64), ("dq", 64, 32)):
         tile = Tile("sm_80", queries, keys, 64, 4)
         table.rows += beside(backward[name], name, tile, triton, options)

@@ -36,8 +36,12 @@ UNITS = {
 """Columns of a head, and whether it is causal."""
 TILES = ((128, 64, 8), (128, 128, 8), (64, 64, 4))
 """Queries and keys at a time, warps; the first is the example's own."""
-OVERLAPPED = (128, 64)
-"""Keys at a time."""
+OVERLAPPED: dict[str, dict[str, Any]] = {
+    "128x160": {"cols": 160},
+    "128x128 in turn": {"ping_pong": True},
+    "128x128": {},
+}
+"""What is said of the overlapped kernel; the last is the example's own."""
 TRITON = ((128, 64, 8, 3), (128, 128, 8, 2), (128, 64, 4, 3), (64, 64, 4, 3))
 """Queries and keys at a time, warps, stages."""
 SAMPLES = 24
@@ -80,8 +84,9 @@ def kernels(kit: Kit, d: int) -> dict[str, Callable[[], Any]]:
     for tile in kit.size(TILES, TILES[:1]):
         name = f"fragir {tile[0]}x{tile[1]} w{tile[2]}"
         found[name] = lambda tile=tile: plain(d, TARGET, tile).compile()
-    for keys in kit.size(OVERLAPPED, OVERLAPPED[-1:]):
-        found[f"fragir overlapped 128x{keys}"] = lambda keys=keys: overlapped(d, keys).compile()
+    for name in kit.size(list(OVERLAPPED), list(OVERLAPPED)[-1:]):
+        how = OVERLAPPED[name]
+        found[f"fragir overlapped {name}"] = lambda how=how: overlapped(d, **how).compile()
     return found
 
 

@@ -6,7 +6,9 @@ h query heads share g heads of keys and values, h / g each; Q has m rows, K and 
 `causal` query i sees the keys up to i + n - m, so the last query sees the last key. `lse` is the
 logarithm of the sum of e^score over a row, which the backward pass takes. A query that sees no key
 gets zeros, and lse -inf. For sm_80 by mma.sync, for sm_90a by wgmma: there Q, K and V are read from
-shared memory. P, the sums of the first product, is an operand of the second where it is.
+shared memory. Keys and values are on their way a block ahead; blocks that all queries see whole
+have a loop without a mask. P, the sums of the first product, is an operand of the second where it
+is, and sums of rows stay in their lanes until the end.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 import fragir
-from fragir import Tile, f16, f32, index, s32
+from fragir import Memory, Scalar, Tile, f16, f32, index, s32
 
 
 def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = None):
@@ -36,52 +38,69 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
         reach = row.cast(s32) + n + k.select(causal != 0, 1 - m, 0)
         seen = k.min(reach + k.iota(0, (rows,)), n)  # query i sees the keys before seen[i]
         end = k.max(k.min(reach + (rows - 1), n), 0).cast(index)
+        whole = k.max(k.min(reach, n), 0).cast(index) // cols * cols  # keys that all queries see
 
-        ks, vs = (k.shared((cols, d), f16, swizzle=128) for _ in "kv")
+        def fetch(ring, memory: Memory, at: tuple[Scalar | int, ...]) -> None:
+            slot = ring.acquire()
+            k.copy(memory, at, slot.parts[0], masked=True, asynchronous=True)
+            slot.publish()
+
+        key_blocks, value_blocks = (k.ring(2, [k.part((cols, d), f16, swizzle=128)]) for _ in "kv")
         if hopper:
-            qs = k.shared((rows, d), f16, swizzle=128)
-            k.copy(q, (head, row, 0), qs, masked=True, asynchronous=True)
-            k.commit()
+            queries = k.ring(1, [k.part((rows, d), f16, swizzle=128)])
+            fetch(queries, q, (head, row, 0))
+        fetch(key_blocks, keys, (group, 0, 0))
+        fetch(value_blocks, values, (group, 0, 0))
+        if hopper:
+            held = queries.wait()
 
-            def scores() -> Tile:
-                return k.wgmma(qs, ks, transposed_b=True)
+            def scores(ks: Memory) -> Tile:
+                return k.wgmma(held.parts[0], ks, transposed_b=True)
 
-            def add_values(p: Tile, acc: Tile) -> Tile:
+            def add_values(p: Tile, vs: Memory, acc: Tile) -> Tile:
                 return k.wgmma(p, vs, acc)
         else:
             x = k.load(q, (head, row, 0), shape=(rows, d), masked=True)
 
-            def scores() -> Tile:
+            def scores(ks: Memory) -> Tile:
                 return k.mma(x, k.load(ks, (0, 0), shape=(d, cols), transposed=True))
 
-            def add_values(p: Tile, acc: Tile) -> Tile:
+            def add_values(p: Tile, vs: Memory, acc: Tile) -> Tile:
                 return k.mma(p, k.load(vs, (0, 0), shape=(cols, d)), acc)
 
-        first = {"top": k.fill(-1e30, (rows,), f32), "total": k.fill(0, (rows,), f32)}
-        with (
-            k.loop(0, end, cols, acc=k.fill(0, (rows, d), f32), **first) as loop,
-            k.fastmath("afn"),
-        ):
-            k.barrier()  # all have read the keys and values before
-            k.copy(keys, (group, loop.index, 0), ks, masked=True, asynchronous=True)
-            k.copy(values, (group, loop.index, 0), vs, masked=True, asynchronous=True)
-            k.commit()
-            k.wait()
-            k.barrier()
-            left = seen - loop.index.cast(s32)
-            s = k.select(k.iota(0, (cols,)) < left[:, None], scores(), -np.inf)
-            top = k.max(loop.top, s.max(1))
-            p = k.exp2(k.fma(s, scale, (top * -scale)[:, None]))
-            factor = k.exp2((loop.top - top) * scale)
-            loop.total = k.fma(loop.total, factor, p.sum(1))
-            loop.top = top
-            loop.acc = add_values(p.cast(f16), loop.acc * factor[:, None])
+        def turns(start: Scalar | int, end: Scalar, masked: bool, state: dict[str, Tile]):
+            """Takes the keys from `start` to `end`."""
+            with k.loop(start, end, cols, **state) as loop, k.fastmath("afn"):
+                after = (group, loop.index + cols, 0)
+                slot = key_blocks.wait()
+                fetch(key_blocks, keys, after)
+                s = scores(slot.parts[0])
+                slot.release()
+                if masked:
+                    left = seen - loop.index.cast(s32)
+                    s = k.select(k.iota(0, (cols,)) < left[:, None], s, -np.inf)
+                top = k.max(loop.top, s.max(1))
+                p = k.exp2(k.fma(s, scale, (top * -scale)[:, None]))
+                factor = k.exp2((loop.top - top) * scale)[:, None]
+                # lanes have pairs of each 8 columns
+                part = p.reshape(rows, cols // 8, 4, 2).sum(3).sum(1)
+                loop.total = k.fma(loop.total, factor, part)
+                loop.top = top
+                slot = value_blocks.wait()
+                fetch(value_blocks, values, after)
+                loop.acc = add_values(p.cast(f16), slot.parts[0], loop.acc * factor)
+                slot.release()
+            return {name: getattr(loop, name) for name in state}
 
+        start = {"top": (rows,), "total": (rows, 4), "acc": (rows, d)}
+        state = {name: k.fill(-1e30 if name == "top" else 0, start[name], f32) for name in start}
+        state = turns(0, whole, False, state)
+        state = turns(whole, end, True, state)
         if hopper:
-            k.wait()  # where there are no keys, nobody has waited for the queries
-        total = k.select(seen > 0, loop.total, 1)
-        k.store((loop.acc / total[:, None]).cast(f16), o, (head, row, 0), masked=True)
-        sums = k.select(seen > 0, loop.top / d**0.5 + k.log(total), -np.inf)
+            held.release()
+        total = k.select(seen > 0, state["total"].sum(1), 1)
+        k.store((state["acc"] / total[:, None]).cast(f16), o, (head, row, 0), masked=True)
+        sums = k.select(seen > 0, state["top"] / d**0.5 + k.log(total), -np.inf)
         k.store(sums, lse, (head, row), masked=True)
     return k
 
