@@ -2,8 +2,9 @@
 // h query heads share g heads of keys and values, h / g each. With %causal query i sees the keys up to
 // i + n - m. %lse is the logarithm of the sum of e^score over a row, for the backward pass; of a query
 // that sees no key it is -inf, and its row of O zeros. Four warps take 64 queries; keys and values come
-// by 32 through shared memory, one block after the other (forward.py has them a block ahead). The largest and the sum of every row are kept while the keys go by; the
-// sums of the first product become the operand of the second by another name.
+// by 32 through shared memory, one block after the other (forward.py has them a block ahead). The
+// largest and the sum of every row are kept while the keys go by; the sums of the first product become
+// the operand of the second by another name.
 //
 //   fragir run examples/attention/forward.mlir --size h=4,g=2,m=100,n=150 --arg causal=1
 //   fragir compile examples/attention/forward.mlir --explain-layouts
