@@ -131,113 +131,113 @@ builtin.module {
           frag.yield %sums_1 : f32
         }
         %73 = frag.reduce max dim 1 %sums : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
-        %74 = frag.map %59, %73 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%75: f32, %76: f32):
-          %new = arith.maximumf %75, %76 fastmath<afn> : f32
-          %77 = arith.constant -0.180336878 : f32
-          %78 = arith.mulf %new, %77 fastmath<afn> : f32
-          frag.yield %78 : f32
+        %less = frag.map %59, %73 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%74: f32, %75: f32):
+          %new = arith.maximumf %74, %75 fastmath<afn> : f32
+          %76 = arith.constant -0.180336878 : f32
+          %less_1 = arith.mulf %new, %76 fastmath<afn> : f32
+          frag.yield %less_1 : f32
         }
-        %79 = frag.broadcast %74 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
-        %80 = arith.constant 0.000000e+00 : f32
-        %acc = frag.fill %80 : !frag.tile<128x64xf32>
-        %p = frag.map %sums, %79 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
-        ^bb0(%sums_2: f32, %81: f32):
-          %82 = arith.constant 0.180336878 : f32
-          %83 = math.fma %sums_2, %82, %81 fastmath<afn> : f32
-          %p_1 = math.exp2 %83 fastmath<afn> : f32
+        %77 = frag.broadcast %less along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+        %78 = arith.constant 0.000000e+00 : f32
+        %acc = frag.fill %78 : !frag.tile<128x64xf32>
+        %p = frag.map %sums, %77 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+        ^bb0(%sums_2: f32, %79: f32):
+          %80 = arith.constant 0.180336878 : f32
+          %81 = math.fma %sums_2, %80, %79 fastmath<afn> : f32
+          %p_1 = math.exp2 %81 fastmath<afn> : f32
           frag.yield %p_1 : f32
         }
-        %84 = frag.reshape %p : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
-        %85 = frag.reduce add dim 3 %84 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
-        %86 = frag.reduce add dim 1 %85 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
-        %87 = frag.cast %p : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
-        %88 = arith.minsi %reach_1, %n_3 : i32
-        %89 = arith.maxsi %88, %41 : i32
-        %90 = arith.index_cast %89 : i32 to index
-        %whole = arith.divui %90, %33 : index
-        %91 = arith.addi %last_1, %30 : index
-        %92 = arith.subi %91, %whole : index
-        %93 = arith.maxsi %92, %30 : index
-        %first = arith.minsi %93, %blocks_1 : index
+        %82 = frag.reshape %p : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+        %83 = frag.reduce add dim 3 %82 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+        %84 = frag.reduce add dim 1 %83 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+        %85 = frag.cast %p : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
+        %86 = arith.minsi %reach_1, %n_3 : i32
+        %87 = arith.maxsi %86, %41 : i32
+        %88 = arith.index_cast %87 : i32 to index
+        %whole = arith.divui %88, %33 : index
+        %89 = arith.addi %last_1, %30 : index
+        %90 = arith.subi %89, %whole : index
+        %91 = arith.maxsi %90, %30 : index
+        %first = arith.minsi %91, %blocks_1 : index
         %new_1 = frag.map %59, %73 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%94: f32, %95: f32):
-          %new_2 = arith.maximumf %94, %95 fastmath<afn> : f32
+        ^bb0(%92: f32, %93: f32):
+          %new_2 = arith.maximumf %92, %93 fastmath<afn> : f32
           frag.yield %new_2 : f32
         }
-        %top, %total, %p_2, %acc_1 = scf.for %i_1 = %30 to %first step %30 iter_args(%top_1 = %new_1, %total_1 = %86, %p_3 = %87, %acc_2 = %acc) -> (!frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>) {
+        %top, %total, %p_2, %acc_1 = scf.for %i_1 = %30 to %first step %30 iter_args(%top_1 = %new_1, %total_1 = %84, %p_3 = %85, %acc_2 = %acc) -> (!frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>) {
           %slot_4 = frag.await %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %96 = frag.part %slot_4[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %94 = frag.part %slot_4[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
           %scores = frag.undefined : !frag.tile<128x128xf32>
-          %scores_1 = frag.wgmma async %53, %96 transposed, %scores if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
+          %scores_1 = frag.wgmma async %53, %94 transposed, %scores if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
           %old = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %97 = frag.part %old[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %sums_3 = frag.wgmma async %p_3, %97, %acc_2 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+          %95 = frag.part %old[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %sums_3 = frag.wgmma async %p_3, %95, %acc_2 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
           %s_2 = frag.await %scores_1 : !frag.in_flight<!frag.tile<128x128xf32>>
           frag.release %slot_4 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %98 = arith.subi %last_1, %i_1 : index
-          %99 = arith.muli %98, %33 : index
-          %100 = arith.index_cast %99 : index to i32
+          %96 = arith.subi %last_1, %i_1 : index
+          %97 = arith.muli %96, %33 : index
+          %98 = arith.index_cast %97 : index to i32
           %key_1 = frag.iota dim 0 : !frag.tile<128xi32>
-          %101 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
-          ^bb0(%102: i32):
-            %here_1 = arith.addi %102, %41 : i32
-            %103 = arith.addi %reach_1, %here_1 : i32
-            %seen_1 = arith.minsi %103, %n_3 : i32
-            %104 = arith.subi %seen_1, %100 : i32
-            frag.yield %104 : i32
+          %99 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi32> {
+          ^bb0(%100: i32):
+            %here_1 = arith.addi %100, %41 : i32
+            %101 = arith.addi %reach_1, %here_1 : i32
+            %seen_1 = arith.minsi %101, %n_3 : i32
+            %102 = arith.subi %seen_1, %98 : i32
+            frag.yield %102 : i32
           }
-          %105 = frag.broadcast %key_1 along 0 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
-          %106 = frag.broadcast %101 along 1 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
-          %sums_4 = frag.map %105, %106, %s_2 : !frag.tile<128x128xi32>, !frag.tile<128x128xi32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
-          ^bb0(%107: i32, %108: i32, %s_3: f32):
-            %109 = arith.cmpi slt, %107, %108 : i32
-            %110 = arith.constant 0xff800000 : f32
-            %sums_5 = arith.select %109, %s_3, %110 : f32
+          %103 = frag.broadcast %key_1 along 0 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+          %104 = frag.broadcast %99 along 1 : !frag.tile<128xi32> -> !frag.tile<128x128xi32>
+          %sums_4 = frag.map %103, %104, %s_2 : !frag.tile<128x128xi32>, !frag.tile<128x128xi32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%105: i32, %106: i32, %s_3: f32):
+            %107 = arith.cmpi slt, %105, %106 : i32
+            %108 = arith.constant 0xff800000 : f32
+            %sums_5 = arith.select %107, %s_3, %108 : f32
             frag.yield %sums_5 : f32
           }
-          %111 = frag.reduce max dim 1 %sums_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
-          %112 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_2: f32, %113: f32):
-            %new_3 = arith.maximumf %top_2, %113 fastmath<afn> : f32
-            %114 = arith.constant -0.180336878 : f32
-            %115 = arith.mulf %new_3, %114 fastmath<afn> : f32
-            frag.yield %115 : f32
+          %109 = frag.reduce max dim 1 %sums_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
+          %less_2 = frag.map %top_1, %109 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_2: f32, %110: f32):
+            %new_3 = arith.maximumf %top_2, %110 fastmath<afn> : f32
+            %111 = arith.constant -0.180336878 : f32
+            %less_3 = arith.mulf %new_3, %111 fastmath<afn> : f32
+            frag.yield %less_3 : f32
           }
-          %116 = frag.broadcast %112 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
-          %117 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_3: f32, %118: f32):
-            %new_4 = arith.maximumf %top_3, %118 fastmath<afn> : f32
-            %119 = arith.subf %top_3, %new_4 fastmath<afn> : f32
+          %112 = frag.broadcast %less_2 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+          %113 = frag.map %top_1, %109 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_3: f32, %114: f32):
+            %new_4 = arith.maximumf %top_3, %114 fastmath<afn> : f32
+            %115 = arith.subf %top_3, %new_4 fastmath<afn> : f32
+            %116 = arith.constant 0.180336878 : f32
+            %117 = arith.mulf %115, %116 fastmath<afn> : f32
+            %118 = math.exp2 %117 fastmath<afn> : f32
+            frag.yield %118 : f32
+          }
+          %p_4 = frag.map %sums_4, %112 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%sums_6: f32, %119: f32):
             %120 = arith.constant 0.180336878 : f32
-            %121 = arith.mulf %119, %120 fastmath<afn> : f32
-            %122 = math.exp2 %121 fastmath<afn> : f32
-            frag.yield %122 : f32
-          }
-          %p_4 = frag.map %sums_4, %116 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
-          ^bb0(%sums_6: f32, %123: f32):
-            %124 = arith.constant 0.180336878 : f32
-            %125 = math.fma %sums_6, %124, %123 fastmath<afn> : f32
-            %p_5 = math.exp2 %125 fastmath<afn> : f32
+            %121 = math.fma %sums_6, %120, %119 fastmath<afn> : f32
+            %p_5 = math.exp2 %121 fastmath<afn> : f32
             frag.yield %p_5 : f32
           }
-          %126 = frag.reshape %p_4 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
-          %127 = frag.reduce add dim 3 %126 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
-          %128 = frag.reduce add dim 1 %127 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
-          %total_2 = frag.broadcast %117 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
-          %total_3 = frag.map %total_1, %total_2, %128 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
-          ^bb0(%total_4: f32, %total_5: f32, %129: f32):
-            %total_6 = math.fma %total_4, %total_5, %129 fastmath<afn> : f32
+          %122 = frag.reshape %p_4 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+          %123 = frag.reduce add dim 3 %122 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+          %124 = frag.reduce add dim 1 %123 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+          %total_2 = frag.broadcast %113 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
+          %total_3 = frag.map %total_1, %total_2, %124 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
+          ^bb0(%total_4: f32, %total_5: f32, %125: f32):
+            %total_6 = math.fma %total_4, %total_5, %125 fastmath<afn> : f32
             frag.yield %total_6 : f32
           }
-          %new_5 = frag.map %top_1, %111 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_4: f32, %130: f32):
-            %new_6 = arith.maximumf %top_4, %130 fastmath<afn> : f32
+          %new_5 = frag.map %top_1, %109 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_4: f32, %126: f32):
+            %new_6 = arith.maximumf %top_4, %126 fastmath<afn> : f32
             frag.yield %new_6 : f32
           }
           %acc_3 = frag.await %sums_3 : !frag.in_flight<!frag.tile<128x64xf32>>
           frag.release %old : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %acc_4 = frag.broadcast %117 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+          %acc_4 = frag.broadcast %113 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
           %acc_5 = frag.map %acc_3, %acc_4 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
           ^bb0(%acc_6: f32, %acc_7: f32):
             %acc_8 = arith.mulf %acc_6, %acc_7 fastmath<afn> : f32
@@ -248,56 +248,56 @@ builtin.module {
         }
         %top_5, %total_7, %p_7, %acc_9 = scf.for %i_2 = %first to %blocks_1 step %30 iter_args(%top_6 = %top, %total_8 = %total, %p_8 = %p_2, %acc_10 = %acc_1) -> (!frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>) {
           %slot_5 = frag.await %2 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %131 = frag.part %slot_5[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %127 = frag.part %slot_5[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
           %scores_2 = frag.undefined : !frag.tile<128x128xf32>
-          %scores_3 = frag.wgmma async %53, %131 transposed, %scores_2 if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
+          %scores_3 = frag.wgmma async %53, %127 transposed, %scores_2 if %56 : memref<128x64xf16, #frag.shared<swizzle = 128>>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x128xf32> -> !frag.in_flight<!frag.tile<128x128xf32>>
           %old_1 = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %132 = frag.part %old_1[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %sums_7 = frag.wgmma async %p_8, %132, %acc_10 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+          %128 = frag.part %old_1[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+          %sums_7 = frag.wgmma async %p_8, %128, %acc_10 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
           %s_4 = frag.await %scores_3 : !frag.in_flight<!frag.tile<128x128xf32>>
           frag.release %slot_5 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %133 = frag.reduce max dim 1 %s_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
-          %134 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_7: f32, %135: f32):
-            %new_7 = arith.maximumf %top_7, %135 fastmath<afn> : f32
-            %136 = arith.constant -0.180336878 : f32
-            %137 = arith.mulf %new_7, %136 fastmath<afn> : f32
-            frag.yield %137 : f32
+          %129 = frag.reduce max dim 1 %s_4 : !frag.tile<128x128xf32> -> !frag.tile<128xf32>
+          %less_4 = frag.map %top_6, %129 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_7: f32, %130: f32):
+            %new_7 = arith.maximumf %top_7, %130 fastmath<afn> : f32
+            %131 = arith.constant -0.180336878 : f32
+            %less_5 = arith.mulf %new_7, %131 fastmath<afn> : f32
+            frag.yield %less_5 : f32
           }
-          %138 = frag.broadcast %134 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
-          %139 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_8: f32, %140: f32):
-            %new_8 = arith.maximumf %top_8, %140 fastmath<afn> : f32
-            %141 = arith.subf %top_8, %new_8 fastmath<afn> : f32
-            %142 = arith.constant 0.180336878 : f32
-            %143 = arith.mulf %141, %142 fastmath<afn> : f32
-            %144 = math.exp2 %143 fastmath<afn> : f32
-            frag.yield %144 : f32
+          %132 = frag.broadcast %less_4 along 1 : !frag.tile<128xf32> -> !frag.tile<128x128xf32>
+          %133 = frag.map %top_6, %129 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_8: f32, %134: f32):
+            %new_8 = arith.maximumf %top_8, %134 fastmath<afn> : f32
+            %135 = arith.subf %top_8, %new_8 fastmath<afn> : f32
+            %136 = arith.constant 0.180336878 : f32
+            %137 = arith.mulf %135, %136 fastmath<afn> : f32
+            %138 = math.exp2 %137 fastmath<afn> : f32
+            frag.yield %138 : f32
           }
-          %p_9 = frag.map %s_4, %138 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
-          ^bb0(%s_5: f32, %145: f32):
-            %146 = arith.constant 0.180336878 : f32
-            %147 = math.fma %s_5, %146, %145 fastmath<afn> : f32
-            %p_10 = math.exp2 %147 fastmath<afn> : f32
+          %p_9 = frag.map %s_4, %132 : !frag.tile<128x128xf32>, !frag.tile<128x128xf32> -> !frag.tile<128x128xf32> {
+          ^bb0(%s_5: f32, %139: f32):
+            %140 = arith.constant 0.180336878 : f32
+            %141 = math.fma %s_5, %140, %139 fastmath<afn> : f32
+            %p_10 = math.exp2 %141 fastmath<afn> : f32
             frag.yield %p_10 : f32
           }
-          %148 = frag.reshape %p_9 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
-          %149 = frag.reduce add dim 3 %148 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
-          %150 = frag.reduce add dim 1 %149 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
-          %total_9 = frag.broadcast %139 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
-          %total_10 = frag.map %total_8, %total_9, %150 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
-          ^bb0(%total_11: f32, %total_12: f32, %151: f32):
-            %total_13 = math.fma %total_11, %total_12, %151 fastmath<afn> : f32
+          %142 = frag.reshape %p_9 : !frag.tile<128x128xf32> -> !frag.tile<128x16x4x2xf32>
+          %143 = frag.reduce add dim 3 %142 : !frag.tile<128x16x4x2xf32> -> !frag.tile<128x16x4xf32>
+          %144 = frag.reduce add dim 1 %143 : !frag.tile<128x16x4xf32> -> !frag.tile<128x4xf32>
+          %total_9 = frag.broadcast %133 along 1 : !frag.tile<128xf32> -> !frag.tile<128x4xf32>
+          %total_10 = frag.map %total_8, %total_9, %144 : !frag.tile<128x4xf32>, !frag.tile<128x4xf32>, !frag.tile<128x4xf32> -> !frag.tile<128x4xf32> {
+          ^bb0(%total_11: f32, %total_12: f32, %145: f32):
+            %total_13 = math.fma %total_11, %total_12, %145 fastmath<afn> : f32
             frag.yield %total_13 : f32
           }
-          %new_9 = frag.map %top_6, %133 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-          ^bb0(%top_9: f32, %152: f32):
-            %new_10 = arith.maximumf %top_9, %152 fastmath<afn> : f32
+          %new_9 = frag.map %top_6, %129 : !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+          ^bb0(%top_9: f32, %146: f32):
+            %new_10 = arith.maximumf %top_9, %146 fastmath<afn> : f32
             frag.yield %new_10 : f32
           }
           %acc_11 = frag.await %sums_7 : !frag.in_flight<!frag.tile<128x64xf32>>
           frag.release %old_1 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-          %acc_12 = frag.broadcast %139 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+          %acc_12 = frag.broadcast %133 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
           %acc_13 = frag.map %acc_11, %acc_12 : !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
           ^bb0(%acc_14: f32, %acc_15: f32):
             %acc_16 = arith.mulf %acc_14, %acc_15 fastmath<afn> : f32
@@ -307,52 +307,53 @@ builtin.module {
           scf.yield %new_9, %total_10, %p_11, %acc_13 : !frag.tile<128xf32>, !frag.tile<128x4xf32>, !frag.tile<128x128xf16>, !frag.tile<128x64xf32>
         }
         %old_2 = frag.await %3 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-        %153 = frag.part %old_2[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-        %154 = frag.wgmma async %p_7, %153, %acc_9 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
-        %acc_17 = frag.await %154 : !frag.in_flight<!frag.tile<128x64xf32>>
+        %147 = frag.part %old_2[0] : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
+        %148 = frag.wgmma async %p_7, %147, %acc_9 : !frag.tile<128x128xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>, !frag.tile<128x64xf32> -> !frag.in_flight<!frag.tile<128x64xf32>>
+        %acc_17 = frag.await %148 : !frag.in_flight<!frag.tile<128x64xf32>>
         frag.release %old_2 : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-        %155 = frag.reduce add dim 1 %total_7 : !frag.tile<128x4xf32> -> !frag.tile<128xf32>
-        %156 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi1> {
-        ^bb0(%157: i32):
-          %here_2 = arith.addi %157, %41 : i32
-          %158 = arith.addi %reach_1, %here_2 : i32
-          %seen_2 = arith.minsi %158, %n_3 : i32
-          %159 = arith.cmpi sgt, %seen_2, %41 : i32
-          frag.yield %159 : i1
+        %149 = frag.reduce add dim 1 %total_7 : !frag.tile<128x4xf32> -> !frag.tile<128xf32>
+        %150 = frag.map %52 : !frag.tile<128xi32> -> !frag.tile<128xi1> {
+        ^bb0(%151: i32):
+          %here_2 = arith.addi %151, %41 : i32
+          %152 = arith.addi %reach_1, %here_2 : i32
+          %seen_2 = arith.minsi %152, %n_3 : i32
+          %153 = arith.cmpi sgt, %seen_2, %41 : i32
+          frag.yield %153 : i1
         }
-        %160 = frag.map %156, %155 : !frag.tile<128xi1>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%161: i1, %162: f32):
-          %163 = arith.constant 1.000000e+00 : f32
-          %sums_8 = arith.select %161, %162, %163 : f32
-          %164 = arith.divf %163, %sums_8 fastmath<afn> : f32
-          frag.yield %164 : f32
+        %each = frag.map %150, %149 : !frag.tile<128xi1>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%154: i1, %155: f32):
+          %156 = arith.constant 1.000000e+00 : f32
+          %sums_8 = arith.select %154, %155, %156 : f32
+          %each_1 = arith.divf %156, %sums_8 fastmath<afn> : f32
+          frag.yield %each_1 : f32
         }
-        %165 = frag.broadcast %160 along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
-        %166 = frag.broadcast %156 along 1 : !frag.tile<128xi1> -> !frag.tile<128x64xi1>
-        %167 = frag.map %166, %acc_17, %165 : !frag.tile<128x64xi1>, !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
-        ^bb0(%168: i1, %acc_18: f32, %169: f32):
-          %170 = arith.mulf %acc_18, %169 fastmath<afn> : f32
-          %171 = arith.select %168, %170, %80 : f32
-          frag.yield %171 : f32
+        %157 = frag.broadcast %each along 1 : !frag.tile<128xf32> -> !frag.tile<128x64xf32>
+        %158 = frag.broadcast %150 along 1 : !frag.tile<128xi1> -> !frag.tile<128x64xi1>
+        %159 = frag.map %158, %acc_17, %157 : !frag.tile<128x64xi1>, !frag.tile<128x64xf32>, !frag.tile<128x64xf32> -> !frag.tile<128x64xf32> {
+        ^bb0(%160: i1, %acc_18: f32, %161: f32):
+          %162 = arith.mulf %acc_18, %161 fastmath<afn> : f32
+          %163 = arith.select %160, %162, %78 : f32
+          frag.yield %163 : f32
         }
-        %answer = frag.cast %167 : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
-        %172 = arith.addi %row_4, %0 : index
+        %answer = frag.cast %159 : !frag.tile<128x64xf32> -> !frag.tile<128x64xf16>
+        %164 = arith.addi %row_4, %0 : index
         frag.store %answer, %53[0, 0] : !frag.tile<128x64xf16>, memref<128x64xf16, #frag.shared<swizzle = 128>>
-        frag.copy tma %53[] to %o[%row_3, %172, 0] : memref<128x64xf16, #frag.shared<swizzle = 128>> to memref<?x?x64xf16>
+        frag.copy tma %53[] to %o[%row_3, %164, 0] : memref<128x64xf16, #frag.shared<swizzle = 128>> to memref<?x?x64xf16>
         frag.release %held : !frag.slot<memref<128x64xf16, #frag.shared<swizzle = 128>>>
-        %logs = frag.map %156, %top_5, %155 : !frag.tile<128xi1>, !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
-        ^bb0(%173: i1, %top_10: f32, %174: f32):
-          %175 = arith.constant 8.000000e+00 : f32
-          %176 = arith.divf %top_10, %175 fastmath<afn> : f32
-          %177 = arith.constant 1.000000e+00 : f32
-          %sums_9 = arith.select %173, %174, %177 : f32
-          %178 = math.log %sums_9 fastmath<afn> : f32
-          %179 = arith.addf %176, %178 fastmath<afn> : f32
-          %180 = arith.constant 0xff800000 : f32
-          %logs_1 = arith.select %173, %179, %180 : f32
-          frag.yield %logs_1 : f32
+        %logs = frag.map %150, %top_5, %149 : !frag.tile<128xi1>, !frag.tile<128xf32>, !frag.tile<128xf32> -> !frag.tile<128xf32> {
+        ^bb0(%165: i1, %top_10: f32, %166: f32):
+          %167 = arith.constant 1.250000e-01 : f32
+          %168 = arith.mulf %top_10, %167 fastmath<afn> : f32
+          %169 = arith.constant 1.000000e+00 : f32
+          %sums_9 = arith.select %165, %166, %169 : f32
+          %170 = math.log %sums_9 fastmath<afn> : f32
+          %171 = arith.addf %168, %170 fastmath<afn> : f32
+          %logs_1 = arith.subf %171, %78 fastmath<afn> : f32
+          %172 = arith.constant 0xff800000 : f32
+          %logs_2 = arith.select %165, %logs_1, %172 : f32
+          frag.yield %logs_2 : f32
         }
-        frag.store %logs, %lse[%row_3, %172] masked : !frag.tile<128xf32>, memref<?x?xf32>
+        frag.store %logs, %lse[%row_3, %164] masked : !frag.tile<128xf32>, memref<?x?xf32>
       }
     }
     func.return

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 import fragir
-from fragir import Scalar, Tile, f16, f32, index, s32
+from fragir import Scalar, Tile, bf16, e4m3, f16, f32, index, s32
 
 ROWS = 128  # queries of a block
+LOG_2 = float(np.log(2))
 SIZES = {64: (128, 2), 96: (160, 2), 128: (128, 2), 192: (96, 1), 256: (64, 1)}
 """Columns of a head to keys at a time, and slots for queries: what shared memory has room for."""
 
@@ -55,17 +56,21 @@ def forward(
     `window`: a query sees so many keys at most, its own the last of them. `varlen`: sequences lie
     behind each other, heads side by side in rows; they end at `q_ends` and `k_ends`. `paged`: keys
     and values lie in pages of `cols` keys, which a table has for each of b sequences of `lengths`
-    keys. `ping_pong`: the warpgroups issue their products in turn.
+    keys. `ping_pong`: the warpgroups issue their products in turn. `element`: f16, bf16 or e4m3,
+    of which V is transposed on the way, by four more warps; then O is bf16.
     """
     cols, slots = cols or SIZES[d][0], SIZES[d][1]
     parts = 2 if ping_pong else 1
-    rows, swizzle = ROWS // parts, 128 if d % 64 == 0 else 64
+    fp8 = element is e4m3
+    rows, row_bytes = ROWS // parts, d if fp8 else 2 * d
+    swizzle = next(bytes_ for bytes_ in (128, 64, 32) if row_bytes % bytes_ == 0)
+    answers = bf16 if fp8 else element
     scale = float(np.log2(np.e)) / d**0.5  # 2^x is what the machine has
     with fragir.kernel(f"attention_{d}", target="sm_90a") as k:
         if varlen:
             q = k.memory("q", element, ("t", "hd"))
             keys, values = (k.memory(name, element, ("s", "gd")) for name in "kv")
-            o, lse = k.memory("o", element, ("t", "hd")), k.memory("lse", f32, ("t", "h"))
+            o, lse = k.memory("o", answers, ("t", "hd")), k.memory("lse", f32, ("t", "h"))
             q_ends, k_ends = (k.memory(name, s32, ("b",)) for name in ("q_ends", "k_ends"))
             k.divisible(hd=d, gd=d)
             groups = k.size("gd") // d
@@ -73,13 +78,16 @@ def forward(
             first = ("p", "g", cols, d) if paged else ("g", "n", d)
             q = k.memory("q", element, ("h", "m", d))
             keys, values = (k.memory(name, element, first) for name in "kv")
-            o, lse = k.memory("o", element, ("h", "m", d)), k.memory("lse", f32, ("h", "m"))
+            o, lse = k.memory("o", answers, ("h", "m", d)), k.memory("lse", f32, ("h", "m"))
             if paged:
                 table = k.memory("table", s32, ("b", "pages"))
                 lengths = k.memory("lengths", s32, ("b",))
             groups = k.size("g")
         causal = k.scalar("causal", s32)
         longest = k.scalar("window", s32) if window else None
+        if fp8:
+            scale = k.scalar("qk_scale", f32) * scale
+            v_scale = k.scalar("v_scale", f32)
         heads = k.size("h")
 
         @contextmanager
@@ -130,12 +138,16 @@ def forward(
         ]
         block = [k.part((cols, d), element, swizzle=swizzle)]
         key_blocks, value_blocks = k.ring(2, block), k.ring(2, block)
+        if fp8:  # which wgmma reads with keys in a row alone
+            fetched, turned = value_blocks, k.part((d, cols), element, swizzle=128)
+            value_blocks = k.ring(2, [turned])
 
         def fetch(ring, memory, at):
             slot = ring.acquire()
             k.copy(memory, at, slot.parts[0], tma=True)
             slot.publish()
 
+        loaded = fetched if fp8 else value_blocks
         with k.role("load", warps=(1, 1), registers=24), tiles() as work:
             for part, ring in enumerate(query_rings):
                 row = work.row + part * rows
@@ -151,11 +163,23 @@ def forward(
                 else:
                     at = (group, number * cols, 0)
                 fetch(key_blocks, keys, at)
-                fetch(value_blocks, values, at)
+                fetch(loaded, values, at)
+
+        if fp8:
+            with k.role("turn", warps=(4, 1), registers=72), tiles() as work:
+                with k.loop(0, work.blocks):
+                    slot = fetched.wait()
+                    x = k.load(slot.parts[0], (0, 0), shape=(d, cols), transposed=True)
+                    slot.release()
+                    slot = value_blocks.acquire()
+                    k.store(x, slot.parts[0], (0, 0))
+                    slot.publish()
 
         for part, queries in enumerate(query_rings):
             with (
-                k.role(f"attend{part or ''}", warpgroups=(2 // parts, 1), registers=240),
+                k.role(
+                    f"attend{part or ''}", warpgroups=(2 // parts, 1), registers=208 if fp8 else 240
+                ),
                 k.fastmath("afn"),
                 tiles() as work,
             ):
@@ -174,7 +198,9 @@ def forward(
                         if low is not None:
                             sums = k.select(key >= (low - at)[:, None], sums, -np.inf)
                     new = k.max(top, sums.max(1))
-                    p = k.exp2(k.fma(sums, scale, (new * -scale)[:, None]))
+                    # P times 2^8 fills the range of e4m3
+                    less = new * -scale + 8 if fp8 else new * -scale
+                    p = k.exp2(k.fma(sums, scale, less[:, None]))
                     return new, p, k.exp2((top - new) * scale)
 
                 def total(p: Tile) -> Tile:
@@ -194,7 +220,7 @@ def forward(
                         with k.turn("products") if ping_pong else nullcontext():
                             scores = k.wgmma_async(qs, slot.parts[0], transposed_b=True)
                             old = value_blocks.wait()
-                            sums = k.wgmma_async(loop.p, old.parts[0], loop.acc)
+                            sums = k.wgmma_async(loop.p, old.parts[0], loop.acc, transposed_b=fp8)
                         s = scores.wait()  # the product with the values goes on
                         slot.release()
                         top, p, factor = weights(s, loop.top, loop.index if masked else None)
@@ -219,20 +245,25 @@ def forward(
                     state = turns(k.min(cut, work.blocks), work.blocks, True, state)
 
                 old = value_blocks.wait()
-                acc = k.wgmma_async(state["p"], old.parts[0], state["acc"]).wait()
+                acc = k.wgmma_async(state["p"], old.parts[0], state["acc"], transposed_b=fp8).wait()
                 old.release()
                 any_seen = seen > 0 if low is None else (seen > k.max(low, 0))
                 sums = k.select(any_seen, state["total"].sum(1), 1)
-                answer = k.select(any_seen[:, None], acc * (1 / sums)[:, None], 0).cast(element)
-                logs = k.select(any_seen, state["top"] / d**0.5 + k.log(sums), -np.inf)
+                each = v_scale / sums if fp8 else 1 / sums
+                answer = k.select(any_seen[:, None], acc * each[:, None], 0).cast(answers)
+                logs = state["top"] * (scale * LOG_2) + k.log(sums) - (8 * LOG_2 if fp8 else 0)
+                logs = k.select(any_seen, logs, -np.inf)
                 row, head = work.row + part * rows, work.head
                 if varlen:
                     held.release()
                     k.store(answer, k.head(o, work.rows), (row, head * d), masked=True)
                     k.store(logs[:, None], k.head(lse, work.rows), (row, head), masked=True)
                 else:
-                    k.store(answer, qs, (0, 0))
-                    k.copy(qs, (), o, (head, row, 0), tma=True)
+                    if fp8:
+                        k.store(answer, o, (head, row, 0), masked=True)
+                    else:
+                        k.store(answer, qs, (0, 0))
+                        k.copy(qs, (), o, (head, row, 0), tma=True)
                     held.release()
                     k.store(logs, lse, (head, row), masked=True)
     return k

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -178,9 +179,25 @@ def test_warpgroups_in_turn() -> None:
     assert_near(overlapped({"ping_pong": True}, q, k, v, 0), p @ v, lse)
 
 
-def test_bf16() -> None:
-    kernel = script("attention/forward_overlapped.py")["forward"](64, element=fragir.bf16)
-    judged(kernel.mlir, sized(1, 1, 3, 9), FORWARD, "sm_90a", given={"causal": 1}, rtol=2**-6)
+@pytest.mark.parametrize(("element", "near"), [("bf16", 2**-6), ("e4m3", 2**-4)])
+def test_other_elements(element: str, near: float) -> None:
+    """P is rounded to them; V of e4m3 is transposed on the way, and has a scale as Q K^T has."""
+    name = "bfloat16" if element == "bf16" else "float8_e4m3fn"
+    q, k, v = (
+        x.astype(getattr(ml_dtypes, name)) for x in (halves(2, 5, 64), *halves(2, 1, 140, 64))
+    )
+    kernel = script("attention/forward_overlapped.py")["forward"](
+        64, element=getattr(fragir, element)
+    )
+    o, lse = np.zeros(q.shape, ml_dtypes.bfloat16), np.zeros(q.shape[:2], np.float32)
+    scales = (0.5, 2.0) if element == "e4m3" else ()
+    report = kernel.compile()(q, k, v, o, lse, 1, *scales, on="emulator", check=True)
+    assert report.findings == []
+    qk_scale, v_scale = scales or (1, 1)
+    p, logs = softmax(scores(q, k.astype(np.float64), 1) * qk_scale)
+    wanted = p @ v.astype(np.float64) * v_scale
+    assert np.abs(o.astype(np.float64) - wanted).max() < near
+    np.testing.assert_allclose(lse, logs, atol=2**-12)  # fp8's sums have few bits
 
 
 # instructions of the loop over keys that all queries see
