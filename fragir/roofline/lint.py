@@ -184,11 +184,12 @@ def _products(model: LaunchModel) -> Sentence:
     if not found:
         return "", None
     _, (op, mnemonic) = max(found, key=lambda each: each[0])
-    return f"a product goes by {mnemonic} where {model.target} has wgmma", op
+    why = "its factors are in registers, wgmma reads B from swizzled shared memory"
+    return f"a product goes by {mnemonic} where {model.target} has wgmma: {why}", op
 
 
 def _by_arithmetic(model: LaunchModel) -> Sentence:
-    return "a product goes by fma, on no tensor core", None
+    return "a product goes by fma, on no tensor core: of f32 they take 10 bits (tf32)", None
 
 
 def _worst(model: LaunchModel, cost: Callable[[MemoryUse], float]) -> MemoryUse | None:
