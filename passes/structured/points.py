@@ -18,6 +18,7 @@ from fragir.dialects.elements import TILE_ELEMENTS, element_bits
 from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.memory_types import VIEWS, root_of
 from fragir.dialects.shorthands import is_memref, memref_type
+from fragir.layout import Layout
 from fragir.passes.structured.accesses import AxisPlaces, PlaceAccesses, write_assertions
 from fragir.passes.structured.bodies import (
     BodyWriter,
@@ -37,12 +38,13 @@ from fragir.passes.structured.memory import (
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.staged import ProductWriter, register_layout, warps_of
+from fragir.passes.structured.staged import ProductWriter, layout_beside, register_layout, warps_of
 from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
     SumWay,
     can_be_deep,
+    columns_of_windows,
     deep_loops,
     lies_across,
     piece_of,
@@ -210,7 +212,9 @@ class PointKernel:
         if piece and main is not root:
             raise NoKernelError(root, f"{root.name} reads pieces of sums; that is another kernel")
         own = [loop for loop in reads if loop not in piece]
-        chosen = tile_loops(own, static, reads, columns_only=deep, most=across or len(own))
+        windows = columns_of_windows(root) if main is root and way is SumWay.SERIAL else None
+        most = windows or across or len(own)
+        chosen = tile_loops(own, static, reads, columns_only=deep, most=most)
         chosen = chosen._replace(outer=(*piece[:1], *chosen.outer))
         sizes = {loop: extents.size(loop, build) for loop in loops}
         totals = {
@@ -220,15 +224,20 @@ class PointKernel:
         }
         blocks = 0 if not across else prod(static[loop] or BLOCKS for loop in chosen.outer)
         build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
-        if main is not None and way is SumWay.REGISTERS and not self._lays_out_sums(main):
-            way = self._ways[main] = SumWay.SERIAL
-            build.sizes.clear()
-            build.sizes.update(shape_tiles(way, main, totals, 1))
+        tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
+        self.axes: Axes = tuple(tiled)
+        if main is not None and way is SumWay.REGISTERS:
+            bits = max(element_bits(x.type) for x in main.body.block.args)
+            shape = build.sizes[ROWS], build.sizes[COLUMNS]
+            if not self._lays(register_layout(shape, self._warps(), bits)):  # too few
+                way = self._ways[main] = SumWay.SERIAL
+                build.sizes.clear()
+                build.sizes.update(shape_tiles(way, main, totals, 1))
+        if windows == 0 and not chosen.rows:  # what lanes read lies beside each other, too
+            self._lays(layout_beside(build.sizes[COLUMNS], prod(self._warps())))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
         self._sums = ProductWriter(self, bool(across))
-        tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
-        self.axes: Axes = tuple(tiled)
         outer = [sizes[loop] for loop in chosen.outer]
         counts = [*outer, *(totals[axis] for axis in tiled)]
         by = [*[1] * len(outer), *(build.sizes[axis] for axis in tiled)]
@@ -274,14 +283,10 @@ class PointKernel:
         static = [self._extents.static(loop) for loop in along]
         self._sums.through(sizes, together(static, DEEPEST), [], turn)
 
-    def _lays_out_sums(self, main: Structured) -> bool:
-        """Whether tiles are large enough for lanes to hold sums of several rows and columns: then
-        they lie so."""
-        shape = self.build.sizes[ROWS], self.build.sizes[COLUMNS]
-        bits = max(element_bits(x.type) for x in main.body.block.args)
-        layout = register_layout(shape, self._warps(), bits)
+    def _lays(self, layout: Layout | None) -> bool:
+        """Lays tiles out so, if there is such a layout."""
         if layout is not None:
-            self.build.layouts[ROWS, COLUMNS] = frag.ExplicitLayoutAttr(layout)
+            self.build.layouts[self.axes] = frag.ExplicitLayoutAttr(layout)
         return layout is not None
 
     def _is_seen(self, memory: SSAValue) -> bool:

@@ -8,6 +8,8 @@ and factors of any form, gathered, masked or transposed, take the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xdsl.dialects import arith, func, memref
@@ -20,6 +22,7 @@ from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.shorthands import integers, memref_type
 from fragir.layout import Axis, Layout, Mode
+from fragir.layout.modes import WARP
 from fragir.layout.shared import swizzle_for
 from fragir.passes.structured.accesses import AxisPlaces
 from fragir.passes.structured.best import BestWriter
@@ -90,6 +93,20 @@ def register_layout(shape: tuple[int, int], warps: tuple[int, int], bits: int) -
     modes["warp"].reverse()  # the rows' come first
     axes = tuple(Axis(name, tuple(own)) for name, own in modes.items())
     return Layout(axes, ("row", "col")).simplified()
+
+
+def layout_beside(count: int, warps: int) -> Layout | None:
+    """So many elements lane beside lane, each with one of every round; None where there are too few
+    for all threads."""
+    held, left = divmod(count, WARP * warps)
+    if left or not held:
+        return None
+    sizes = (("lane", WARP), ("warp", warps), ("element", held))
+    steps = accumulate((size for _, size in sizes), mul, initial=1)
+    axes = (
+        Axis(name, (Mode(size, (step,)),)) for (name, size), step in zip(sizes, steps, strict=False)
+    )
+    return Layout(tuple(axes), ("row",)).simplified()
 
 
 Load = Callable[[Sequence[Place]], list[TileValue]]

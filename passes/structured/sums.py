@@ -5,8 +5,9 @@ Element after element, many at a time, or by tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from itertools import takewhile
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -15,7 +16,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Region, SSAValue, TypedAttribute
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.dialects import frag
@@ -66,6 +67,8 @@ WIDE, SECTOR = 128, 256
 DEPTH_OF_REGISTERS, LEAST_DEPTH = 16, 8
 """How many steps are written behind each other where lanes multiply what they read in shared
 memory, and for how few that is worth it."""
+WINDOW = 32
+"""Elements side by side from which on lanes lie along them."""
 DEEPEST = 1024
 """How much of what is reduced a tile has, at most."""
 Structured = LinalgStructuredOperation
@@ -111,9 +114,7 @@ def is_staged(op: Structured) -> bool:
     inside = [one for one in op.body.block.ops if isinstance(one, ops.IndexOp | memref.LoadOp)]
     if len(op.inputs) != 2 or len(op.outputs) != 1 or inside or piece_of(op) is not None:
         return False
-    extents = LoopExtents(op)
-    known = [extents.static(loop) for loop in reduced_loops(op)]
-    deep = None in known or prod(size or 1 for size in known) >= LEAST_DEPTH
+    deep = _is_long(op, reduced_loops(op), LEAST_DEPTH)
     held = all(is_memref(value.type) for value in op.operands)
     return deep and held and all(8 <= element_bits(x.type) <= 64 for x in op.body.block.args)
 
@@ -142,12 +143,45 @@ def _is_choice(op: Structured) -> bool:
 
 
 def _lies_along(op: Structured) -> bool:
-    """Whether neighbours in an input's memory are reduced to one."""
+    """Whether neighbours in an input's memory are reduced to one. Windows, of which each shares
+    neighbours with the next, count where they are long."""
     reduced = set(reduced_loops(op))
-    last = [m.results[-1] for m in maps_of(op)[: len(op.inputs)] if m.results]
-    return any(
-        {e.position for e in x.dfs() if isinstance(e, AffineDimExpr)} & reduced for x in last
-    )
+    for map_ in _maps_read(op):
+        last = map_.results[-1].used_dims() if map_.results else set[int]()
+        own = last & reduced
+        if own and (last <= reduced or _is_long(op, own, WINDOW)):
+            return True
+    return False
+
+
+def _is_long(op: Structured, loops: Iterable[int], least: int) -> bool:
+    """Whether loops have so many turns together, as far as types say."""
+    extents = LoopExtents(op)
+    sizes = [extents.static(loop) for loop in loops]
+    return None in sizes or prod(size or 1 for size in sizes) >= least
+
+
+def _maps_read(op: Structured) -> list[AffineMap]:
+    """Where the inputs lie that the body reads."""
+    arguments = zip(maps_of(op), op.inputs, op.body.block.args, strict=False)
+    return [map_ for map_, _, argument in arguments if argument.uses]
+
+
+def columns_of_windows(op: Structured) -> int | None:
+    """How many of the last loops along which results lie are the last dimensions of what is read by
+    windows: none where these lie along memory. None where nothing is read so."""
+    maps = _maps_read(op)
+    kept = dims_of(maps_of(op)[len(op.inputs)])
+    if kept is None or all(isinstance(e, AffineDimExpr) for map_ in maps for e in map_.results):
+        return None
+    return min(_last_in_common(map_, kept) for map_ in maps)
+
+
+def _last_in_common(map_: AffineMap, kept: Sequence[int]) -> int:
+    """How many of its last dimensions are the last ones of these loops."""
+    pairs = zip(reversed(map_.results), reversed(kept), strict=False)
+    alike = (isinstance(e, AffineDimExpr) and e.position == loop for e, loop in pairs)
+    return sum(1 for _ in takewhile(bool, alike))
 
 
 def lies_across(op: Structured) -> int:
@@ -163,10 +197,8 @@ def lies_across(op: Structured) -> int:
     for map_ in maps:
         if len(map_.used_dims()) < most or not map_.used_dims() - set(kept):
             continue
-        dims, count = dims_of(map_) or [], 0
-        while count < min(len(dims), len(kept)) and dims[-1 - count] == kept[-1 - count]:
-            count += 1
-        found.append(count)
+        short = dims_of(map_) is None and not _is_long(op, reduced_loops(op), ELEMENTS // 2)
+        found.append(0 if short else _last_in_common(map_, kept))
     return min(found, default=0)
 
 
