@@ -42,6 +42,7 @@ from fragir.passes.structured.values import (
     TileValue,
     ValueBuilder,
     place_of,
+    sum_of,
     union,
 )
 
@@ -107,6 +108,8 @@ class PlaceAccesses:
             load = frag.GatherOp(*rows, tile, masked=masked, mask=mask and mask.value)
             return TileValue(build.put(load, name), axes)
         where = self.inside(DEPTH) if DEPTH in axes else None
+        if sure:
+            memory, places = self._in_a_line(memory, places, axes)
         indices = [self._index(place, axes) for place in places]
         mask = where and build.widen(where, axes)
         load = frag.GatherOp(memory, indices, tile, masked=masked, mask=mask and mask.value)
@@ -237,19 +240,45 @@ class PlaceAccesses:
         build = self._build
         linear: Place = before[0]
         for dim, place in enumerate(before[1:], start=1):
-            linear = self._joined_place(linear, build.dim(memory, dim), place)
+            linear = self._joined_place(linear, build.dim(memory, dim), place, axes)
         if not isinstance(linear, TileValue) or not linear.axes:
             return None
         held = self._with_groups(memory, [range(found.left), *found.groups])
         return held, [linear.value, self.axes[axes[1]].first]
 
-    def _joined_place(self, outer: Place, size: Size, inner: Place) -> Place:
+    def _in_a_line(
+        self, memory: SSAValue, places: Sequence[Place], axes: Axes
+    ) -> tuple[SSAValue, Sequence[Place]]:
+        """Memory as one dimension, where it is known how far that goes. Behind the end of a tile it
+        may be another element, of which nothing is made."""
+        shape = memref_type(memory.type).get_shape()
+        if len(shape) < 2 or not _is_plain(memory) or not 0 <= min(shape):
+            return memory, places
+        if prod(shape) > LARGEST_INDEX:
+            return memory, places
+        linear = places[0]
+        for size, place in zip(shape[1:], places[1:], strict=True):
+            linear = self._joined_place(linear, size, place, axes)
+        return self._with_groups(memory, [range(len(shape))]), [linear]
+
+    def _joined_place(self, outer: Place, size: Size, inner: Place, order: Axes) -> Place:
         """outer * size + inner."""
-        by: Place = size if isinstance(size, int) else TileValue(size)
-        dims = [AffineDimExpr(at) for at in range(3)]
-        linear = AffineBinaryOpExpr(Kind.Mul, dims[0], dims[1]) + dims[2]
-        axes = union([p.axes for p in (outer, inner) if isinstance(p, TileValue)], (0, 2, 1))
-        return place_of(self._build, linear, [outer, by, inner], axes)
+        build, dims = self._build, [AffineDimExpr(at) for at in range(3)]
+        every = [p.axes for p in (outer, inner) if isinstance(p, TileValue)]
+        axes = union(every, order)
+        if not isinstance(size, int):
+            linear = AffineBinaryOpExpr(Kind.Mul, dims[0], dims[1]) + dims[2]
+            return place_of(build, linear, [outer, TileValue(size), inner], axes)
+        # what lanes have is computed where it is known, ahead of loops that only shift it
+        (first, high), (second, low) = build.parts(outer), build.parts(inner)
+        expressions = dims[0] * size, dims[1]
+        tiles = {at: tile for at, tile in enumerate((first, second)) if tile is not None}
+        held: TileValue | None = None
+        if tiles:
+            made = build.ahead(sum_of([expressions[at] for at in tiles]), tiles, axes)
+            assert isinstance(made, TileValue)
+            held = made
+        return build.together(held, build.sum(build.product([high, size]), low))
 
 
 def _is_plain(memory: SSAValue) -> bool:

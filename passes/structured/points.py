@@ -267,6 +267,7 @@ class PointKernel:
         loop = frag.ForTilesOp(counts, by, Region(body))
         share_tiles(self._function, loop)
         build.add(loop)
+        build.drop_unused()
         return program
 
     def _rows(

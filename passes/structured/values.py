@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -105,6 +107,8 @@ class ValueBuilder:
         self.sizes: dict[int, int] = {}
         self.layouts: dict[Axes, frag.LayoutAttr] = {}
         """Where tiles along these axes lie, if that is not for the compiler to choose."""
+        self._parts: dict[SSAValue, tuple[TileValue, Size]] = {}
+        self._ahead: dict[object, TileValue] = {}
         self._at(block)
 
     def _at(self, block: Block) -> None:
@@ -226,6 +230,51 @@ class ValueBuilder:
         start = self.scalar(TileValue(first) if isinstance(first, SSAValue) else first)
         return self.map([tile], (axis,), I32, lambda at, x: at(arith.AddiOp(x[0], start)))
 
+    # --- places that change from turn to turn by what is the same for all ------------------------
+
+    def parts(self, place: Place) -> tuple[TileValue | None, Size]:
+        """A place as what lanes have of it, which loops around may share, and what all have."""
+        if isinstance(place, int):
+            return None, place
+        if not place.axes:
+            return None, place.value
+        return self._parts.get(place.value, (place, 0))
+
+    def together(self, tile: TileValue | None, same: Size) -> Place:
+        """The place of which these are the parts."""
+        if tile is None:
+            return place_of_size(same)
+        if same == 0:
+            return tile
+        scalar = self.scalar(place_of_size(same))
+        found = self.map([tile], tile.axes, I32, lambda at, x: at(arith.AddiOp(x[0], scalar)))
+        self._parts[found.value] = tile, same
+        return found
+
+    def drop_unused(self) -> None:
+        """Erases places of which only parts are used."""
+        pending: list[SSAValue] = list(self._parts)
+        while pending:
+            value = pending.pop()
+            op = value.owner
+            if not isinstance(op, Operation) or op.parent is None or value.uses:
+                continue
+            if op.name.startswith(("arith.", "frag.map")):
+                pending += op.operands
+                op.detach()
+                op.erase()
+
+    def ahead(self, expression: AffineExpr, tiles: Mapping[int, TileValue], order: Axes) -> Place:
+        """An expression of tiles, once, where they are made."""
+        values = {at: tile.value for at, tile in tiles.items()}
+        blocks = {value.owner.parent for value in values.values() if isinstance(value, OpResult)}
+        block = blocks.pop() if len(blocks) == 1 else None
+        key = expression, tuple(values.items()), order, block or self.block
+        if key not in self._ahead:
+            with self.inside(block or self.block):
+                self._ahead[key] = _map_of(self, expression, dict(tiles), {}, order)
+        return self._ahead[key]
+
     def map(
         self,
         tiles: Sequence[TileValue],
@@ -279,9 +328,57 @@ def place_of(
             numbers[at] = place if isinstance(place, int) else place.value
         found = compute(build.put, expression, numbers, is_index=True)
         return found if isinstance(found, int) else TileValue(found)
+    split = _split(expression, tiles)
+    if split is not None:
+        lanes, same = split
+        for at, place in used.items():
+            if at not in tiles:
+                numbers[at] = place if isinstance(place, int) else place.value
+        own = {at: tile for at, tile in tiles.items() if at in lanes.used_dims()}
+        held = build.ahead(lanes, own, order)
+        assert isinstance(held, TileValue)
+        return build.together(held, compute(build.put, same, numbers, is_index=True))
     for at, place in used.items():
         if at not in tiles:
             numbers[at] = place if isinstance(place, int) else build.scalar(place)
+    return _map_of(build, expression, tiles, numbers, order)
+
+
+def _split(
+    expression: AffineExpr, tiles: Mapping[int, TileValue]
+) -> tuple[AffineExpr, AffineExpr] | None:
+    """The terms of a sum that tiles have part in, and all others; None where a term has both, or
+    there are none of one kind."""
+    lanes, same = list[AffineExpr](), list[AffineExpr]()
+    for term in _terms(expression):
+        dims = term.used_dims()
+        if dims & set(tiles) and dims - set(tiles):
+            return None
+        (lanes if dims & set(tiles) else same).append(term)
+    if not lanes or not same:
+        return None
+    return sum_of(lanes), sum_of(same)
+
+
+def sum_of(terms: Sequence[AffineExpr]) -> AffineExpr:
+    """Of one term or more."""
+    return reduce(add, terms)
+
+
+def _terms(expression: AffineExpr) -> list[AffineExpr]:
+    if isinstance(expression, AffineBinaryOpExpr) and expression.kind is Kind.Add:
+        return [*_terms(expression.lhs), *_terms(expression.rhs)]
+    return [expression]
+
+
+def _map_of(
+    build: ValueBuilder,
+    expression: AffineExpr,
+    tiles: Mapping[int, TileValue],
+    numbers: Mapping[int, Number],
+    order: Axes,
+) -> TileValue:
+    """An expression of tiles and numbers."""
     axes = union([tile.axes for tile in tiles.values()], order)
 
     def body(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:

@@ -75,4 +75,4 @@ def test_windows_fill_what_is_read(operation: str, image: tuple[int, ...], wide:
     kernel = fragir.compile(text, target="sm_90a")
     assert ("ld.global.v4" in kernel.ptx) == wide
     assert "shfl" not in kernel.ptx
-    assert not kernel.lint()
+    assert all(one.factor < 1.7 for one in kernel.lint())  # 64 bytes are in five sectors, or six
