@@ -1,4 +1,4 @@
-"""What lanes of a warp do to global memory: lost updates are found, and nothing else."""
+"""What lanes of a warp do to global memory: lost updates, writes without an order."""
 
 from __future__ import annotations
 
@@ -76,6 +76,34 @@ def test_lost_updates(text: str) -> None:
 )
 def test_correct_updates(text: str) -> None:
     assert found(text) == []
+
+
+OTHER = "xor.b32 %r4, %r1, 1; mul.wide.u32 %rd4, %r4, 4; add.u64 %rd4, %rd1, %rd4;"
+
+
+@pytest.mark.parametrize(
+    ("between", "kinds"),
+    [
+        ("", ["race"]),
+        ("shfl.sync.idx.b32 %r5, %r1, 0, 31, -1;", ["race"]),  # it orders no memory
+        ("bar.warp.sync -1;", []),
+        ("bar.sync 0;", []),
+    ],
+)
+@pytest.mark.parametrize(
+    "then",
+    ["ld.global.u32 %r3, [%rd4];", "st.global.u32 [%rd4], %r2;"],
+)
+def test_lanes_of_a_warp_go_their_own_ways(between: str, kinds: list[str], then: str) -> None:
+    """What one lane has written another one reads, or writes anew, behind bar.warp.sync."""
+    text = f"{OTHER} st.global.u32 [%rd2], %r1; {between} {then}"
+    assert found(text) == kinds
+    assert found(text, schedule=3) == kinds
+
+
+def test_lanes_of_one_store_write_different_values() -> None:
+    assert found("st.global.u32 [%rd3], %r1;") == ["race"]
+    assert found("st.global.u32 [%rd3], %r2;") == []
 
 
 def test_read_only_loads() -> None:

@@ -179,10 +179,10 @@ class EarlierGrids:
         )
 
 
+__all__ = ["READ", "READ_ELSEWHERE", "WRITE", "Clash", "GlobalPlaces", "Ledger"]
+
 #: Of a column, the part that names the warp.
 _WARP = COLUMN_MASK >> 5 << 5
-
-__all__ = ["READ", "READ_ELSEWHERE", "WRITE", "Clash", "GlobalPlaces", "Ledger"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,8 @@ class GlobalPlaces:
         where the scope of each (`scope` of these) has the other.
         """
         owners, recs = ledger.owners[kind][rows], ledger.records[kind][rows]
-        apart = (recs ^ mine[:, None]) & _WARP != 0  # from another warp
+        # of another lane; a warp reads before it writes what it has read
+        apart = (recs ^ mine[:, None]) & (COLUMN_MASK if kind == WRITE else _WARP) != 0
         apart |= owners != owner[:, None]
         apart &= owners != 0
         if not apart.any():

@@ -1,4 +1,4 @@
-"""Races on global memory: between warps, blocks and waves; within a warp lost updates only."""
+"""Races on global memory: between lanes, blocks and waves; and updates that get lost in a warp."""
 
 from __future__ import annotations
 
@@ -212,10 +212,10 @@ class GlobalRaces:
         if found == BY_NUMPY:
             return False
         ledger.noted[READ if kind == "load" else WRITE] = True
-        warps = found & OVERLAP != 0
-        self.overlap |= warps
+        several = found & OVERLAP != 0
+        self.overlap |= several
         who = part.lanes
-        if warps and 0 < scope < DEVICE:
+        if several and 0 < scope < DEVICE:
             rows = ledger.places(part.at, size)
             beyond = self.places.beyond(ledger, rows, who, scope)
             self._suspect(site, who, ledger, beyond, kind)
@@ -278,11 +278,11 @@ class GlobalRaces:
         lost: list[Lost] = []
         if plain and ledger.is_written:
             lost.append(self.updates.before(ledger, site, rows, who, mine, owner))
-        warps, lanes_too = ledger.note_write(rows, mine, owner, part.are_apart)
-        self.overlap |= warps
-        if warps and 0 < scope < DEVICE:
+        several = ledger.note_write(rows, mine, owner, part.are_apart)
+        self.overlap |= several
+        if several and 0 < scope < DEVICE:
             self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
-        if plain and lanes_too:
+        if plain and several:
             lost.append(self.updates.together(ledger, site, rows, mine, owner))
         for one in lost:
             self._report_lost(site, ledger, who, one)
@@ -325,7 +325,8 @@ class GlobalRaces:
 
     def resolve(self) -> None:
         bytes_ = self.machine.memory.globals.bytes
-        for one in self.suspects:
+        # that an update gets lost says more than that two writes have no order
+        for one in sorted(self.suspects, key=lambda one: one.kind != LOST):
             now = bytes_[one.positions[:, None] + np.arange(one.old.shape[1])]
             if (changed := (now != one.old).any(axis=1)).any():
                 self._clash_each(
@@ -358,6 +359,9 @@ class GlobalRaces:
             return
         other = site_of(rec)
         cluster = None if owner == self.places.owner_of[lane] else owner
+        in_warp = cluster is None and ((rec ^ self.clocks.own[lane]) & COLUMN_MASK) < LANES
+        if in_warp and self.findings.is_said("global", "race", None, site, site):
+            return  # that an update gets lost
         told = self.told.knows(lane, rec, cluster)
         stale = told is self.told.looked and how == WRITE and self._read_before(lane, position, rec)
         if told is self.told.looked and how == WRITE and self.places.strengths[site]:
@@ -397,7 +401,7 @@ class GlobalRaces:
         return self.findings.who_elsewhere(rec, owner)
 
     def others(self, at: I64, lanes: I64, size: int) -> Bools:
-        """Which of the lanes have written where another warp was the last to write."""
+        """Which of the lanes have written where another lane was the last to write."""
         result = np.zeros(len(at), np.bool_)
         for ledger, which in self.places.by_buffer(at):
             who = lanes[which]
@@ -414,6 +418,8 @@ class GlobalRaces:
 
     def report_overwritten(self, site: int, lane: int, position: int) -> None:
         """Lanes of one store write different values to one place."""
+        if self.findings.is_said("global", "race", None, site, site):
+            return  # that an update gets lost
         text = "another lane writes another value to the same bytes"
         self.findings.globally(site, site, lane, position, text)
 

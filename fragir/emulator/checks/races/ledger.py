@@ -270,21 +270,16 @@ class Ledger:
         self.records[READ_ELSEWHERE, rows] = records
         self.owners[READ_ELSEWHERE, rows] = owners
 
-    def note_write(
-        self, rows: I64, mine: I64, owner: I32, apart: bool = False
-    ) -> tuple[bool, bool]:
-        """Whether several warps write one place, and whether several lanes do."""
+    def note_write(self, rows: I64, mine: I64, owner: I32, apart: bool = False) -> bool:
+        """Whether several lanes write one place."""
         self.noted[WRITE], self.last[WRITE] = True, None
         records, owners = self.records[WRITE], self.owners[WRITE]
         records[rows] = mine[:, None]
         owners[rows] = owner[:, None]
         if apart:
-            return False, False
-        differ = (records[rows] ^ mine[:, None]) & COLUMN_MASK
-        others = owners[rows] != owner[:, None]
-        if not differ.any() and not others.any():
-            return False, False
-        return bool((differ >> 5 != 0).any() or others.any()), True
+            return False
+        differ = (records[rows] ^ mine[:, None]) & COLUMN_MASK != 0
+        return bool((differ | (owners[rows] != owner[:, None])).any())
 
     def note_copy(self, region: Region, rec: int, owner: int) -> None:
         """A bulk copy reads; `note_copied` notes it where it may matter."""
@@ -303,7 +298,7 @@ class Ledger:
         self._copies = 0
 
     def others(self, rows: I64, mine: I64, owner: I32) -> Bools:
-        """Which accesses have written places where another warp was the last to write."""
+        """Which accesses have written places where another lane was the last to write."""
         last, by = self.records[WRITE, rows], self.owners[WRITE, rows]
-        apart = (last ^ mine[:, None]) & COLUMN_MASK >> 5 << 5 != 0
+        apart = (last ^ mine[:, None]) & COLUMN_MASK != 0
         return (apart | (by != owner[:, None])).any(axis=1)

@@ -453,7 +453,7 @@ class UndisputedGlobal:
         owner = group.pick(owner_of)[:, None]
         like = group.like
         again = like is not None and ledger.last[how] == like
-        if not _are_alone(ledger, WRITE, rows, mine, owner, like, _LANE if updates else _WARP):
+        if not _are_alone(ledger, WRITE, rows, mine, owner, like, _LANE):
             return BY_NUMPY
         if how == READ:
             if ledger.noted[READ] and not again:

@@ -165,13 +165,15 @@ static int both_strong(const Knowledge *k, int64_t rec, int64_t own, int here, i
   return (reach < scope ? reach : scope) >= needed;
 }
 
-/* Whether numpy must look at an access after the last one of a kind. */
+/* Whether numpy must look at an access after the last one of a kind. What lanes of its own warp have
+ * read may be written: a warp reads before it writes. */
 static inline int clashes(const Knowledge *k, const GlobalLedger *l, int kind, int64_t row,
                           int64_t lane, int scope) {
   int32_t owner = l->owners[kind * l->rows + row], mine = k->owner_of[lane];
   if (!owner) return 0;
   int64_t rec = l->records[kind * l->rows + row], own = k->own[lane];
-  if (of_own_warp(rec, owner, own, mine)) return 0;
+  if (kind == WRITE_KIND ? of_own_lane(rec, owner, own, mine) : of_own_warp(rec, owner, own, mine))
+    return 0;
   if (scope && both_strong(k, rec, own, owner == mine, scope)) return 0;
   return owner != mine || unknown(k, lane, own, rec);
 }
@@ -257,7 +259,7 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
       int others = owners[p] != k->owner_of[lane];
       if (differ && differ < 32 && !others && updates && may_be_lost(k, l, p, lane))
         result |= LANES_TOO;
-      if ((differ >> 5 || others) && k->values == ANYTHING) result |= OVERLAP;
+      if ((differ || others) && k->values == ANYTHING) result |= OVERLAP;
     }
   }
   if (!back || !result) return result;

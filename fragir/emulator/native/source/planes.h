@@ -59,6 +59,11 @@ static inline int of_own_warp(int64_t rec, int32_t owner, int64_t own, int32_t m
   return (owner == mine) & (((rec ^ own) & WARP) == 0);
 }
 
+/* The same of the lane itself. */
+static inline int of_own_lane(int64_t rec, int32_t owner, int64_t own, int32_t mine) {
+  return (owner == mine) & (((rec ^ own) & COLUMN) == 0);
+}
+
 /* The lanes of an access: at[i] is the byte position of lanes[i], or of first + i. */
 typedef struct {
   const int64_t *at, *lanes;

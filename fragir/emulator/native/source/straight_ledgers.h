@@ -276,13 +276,14 @@ static int clash_there(const GlobalLedger *g, const Places *l, int kind, int32_t
   NAMED(l);
   const int64_t *records = g->records + kind * g->rows + l->first;
   const int32_t *owners = g->owners + kind * g->rows + l->first;
-  int64_t bad = 0;
+  int64_t bad = 0, same = l->same;
   EACH_PLACE {
     int64_t rec = records[SPOT(i)];
     int32_t owner = owners[SPOT(i)];
-    int other = ((rec ^ own) & WARP) != 0;
+    int other = ((rec ^ own) & WARP) != 0, late = (rec >= same) | updates;
     bad |= (owner != 0) & ((owner != mine) | (other & (rec >= known)));
-    bad |= updates & (owner == mine) & !other & ((rec & COLUMN) != alone + (i >> parts));
+    bad |= (kind == WRITE_KIND) & (owner == mine) & !other & late &
+           ((rec & COLUMN) != alone + (i >> parts));
   }
   return bad != 0;
 }
@@ -371,11 +372,9 @@ static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group 
       int32_t *restrict owners = g->owners + l->first;
       if (step == LOOK) EACH_PLACE old[i] = records[SPOT(i)], old_owners[i] = owners[SPOT(i)];
       if (step == VERIFY) {
-        int each = updates && read_by_warp(g, l, mine);
-        int64_t told = each ? ~(int64_t)0 : ~(int64_t)(LANES - 1);
-        twice |= l->whole & each;
-        EACH_PLACE twice |= ((records[SPOT(i)] ^ (base | (own + (i >> parts)))) & told) |
-                            (owners[SPOT(i)] ^ mine);
+        twice |= l->whole;
+        EACH_PLACE twice |=
+            (records[SPOT(i)] ^ (base | (own + (i >> parts)))) | (owners[SPOT(i)] ^ mine);
       }
       if (step == UNDO) EACH_PLACE records[SPOT(i)] = old[i], owners[SPOT(i)] = old_owners[i];
       old += LANES << parts, old_owners += LANES << parts;
