@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
@@ -38,7 +38,14 @@ from fragir.passes.structured.memory import (
     share_tiles,
 )
 from fragir.passes.structured.products import is_reduction
-from fragir.passes.structured.staged import ProductWriter, layout_beside, register_layout, warps_of
+from fragir.passes.structured.staged import (
+    PRODUCTS,
+    ProductWriter,
+    layout_beside,
+    product_tiles,
+    say_warps,
+    warps_of,
+)
 from fragir.passes.structured.sums import (
     BLOCKS,
     DEEPEST,
@@ -152,11 +159,8 @@ class PointKernel:
         Rewriter.insert_op(inner, InsertPoint.before(end))
         name_sizes(self._function)
         erase_written(self._block, self._work)
-        self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, self._warps())
+        say_warps(self._function, self._ways.values(), self.build.sizes)
         return None
-
-    def _warps(self) -> tuple[int, int]:
-        return warps_of(self._function, self._ways.values(), self.build.sizes)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -222,25 +226,25 @@ class PointKernel:
             for axis, own in ((ROWS, chosen.rows), (COLUMNS, chosen.columns))
             if own or axis == COLUMNS
         }
-        blocks = 0 if not across else prod(static[loop] or BLOCKS for loop in chosen.outer)
-        build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way), blocks))
-        tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
-        self.axes: Axes = tuple(tiled)
-        if main is not None and way is SumWay.REGISTERS:
-            bits = max(element_bits(x.type) for x in main.body.block.args)
-            shape = build.sizes[ROWS], build.sizes[COLUMNS]
-            if not self._lays(register_layout(shape, self._warps(), bits)):  # too few
-                way = self._ways[main] = SumWay.SERIAL
-                build.sizes.clear()
-                build.sizes.update(shape_tiles(way, main, totals, 1))
+        blocks = prod(static[loop] or BLOCKS for loop in chosen.outer)
+        self.axes: Axes = tuple(axis for axis in (ROWS, COLUMNS) if axis in totals)
+        if main is not None and way in PRODUCTS:
+            way, shape, layout = product_tiles(
+                way, main, self._function, self._target, totals, partial(self._depth, main), blocks
+            )
+            self._ways[main] = way
+            self._lays(layout)
+        else:
+            shape = shape_tiles(way, main, totals, self._depth(main, way), across and blocks)
+        build.sizes.update(shape)
         if windows == 0 and not chosen.rows:  # what lanes read lies beside each other, too
-            self._lays(layout_beside(build.sizes[COLUMNS], prod(self._warps())))
+            warps = warps_of(self._function, self._ways.values(), build.sizes)
+            self._lays(layout_beside(build.sizes[COLUMNS], prod(warps)))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
         self._sums = ProductWriter(self, bool(across))
-        outer = [sizes[loop] for loop in chosen.outer]
-        counts = [*outer, *(totals[axis] for axis in tiled)]
-        by = [*[1] * len(outer), *(build.sizes[axis] for axis in tiled)]
+        counts = [sizes[loop] for loop in chosen.outer] + [totals[axis] for axis in self.axes]
+        by = [*[1] * len(chosen.outer), *(build.sizes[axis] for axis in self.axes)]
         if len(counts) == 1:
             counts, by = [1, *counts], [1, *by]
         body = Block(arg_types=[INDEX] * len(counts))
@@ -284,11 +288,9 @@ class PointKernel:
         static = [self._extents.static(loop) for loop in along]
         self._sums.through(sizes, together(static, DEEPEST), [], turn)
 
-    def _lays(self, layout: Layout | None) -> bool:
-        """Lays tiles out so, if there is such a layout."""
+    def _lays(self, layout: Layout | None) -> None:
         if layout is not None:
             self.build.layouts[self.axes] = frag.ExplicitLayoutAttr(layout)
-        return layout is not None
 
     def _is_seen(self, memory: SSAValue) -> bool:
         """Whether others see what is written there."""
@@ -311,7 +313,7 @@ class PointKernel:
         return self.build.product([extents.size(loop, self.build) for loop in own])
 
     def _main(self) -> Structured | None:
-        """The operation that reduces, the last one if there are several."""
+        # the last one if there are several
         return next((op for op in reversed(self._work) if is_reduction(op)), None)
 
     def _inputs_along(self, op: Structured, loop: int) -> frozenset[int] | None:

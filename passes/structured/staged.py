@@ -10,24 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, UnitAttr, i64
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.elements import element_bits
+from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.shorthands import integers, memref_type
+from fragir.isa.products import has_wgmma
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.modes import WARP
 from fragir.layout.shared import swizzle_for
+from fragir.passes.scopes import WARPGROUPS, WARPS
 from fragir.passes.structured.accesses import AxisPlaces
 from fragir.passes.structured.best import BestWriter
 from fragir.passes.structured.bodies import neutral
+from fragir.passes.structured.loops import tile_size
 from fragir.passes.structured.sums import (
+    BLOCKS,
     LARGE,
     Loops,
     Structured,
@@ -35,8 +39,11 @@ from fragir.passes.structured.sums import (
     SumWay,
     constant_tile,
     deep_loops,
+    depth_of_products,
     places_along,
     reduced_loops,
+    shape_tiles,
+    tiles_of,
 )
 from fragir.passes.structured.values import (
     COLUMNS,
@@ -49,28 +56,98 @@ from fragir.passes.structured.values import (
     place_of_size,
 )
 
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import DenseArrayBase
-
 LANES = 4, 8
 """Of a warp, along rows and columns of a tile of sums in registers."""
+GROUP = 64
+"""Rows that a warpgroup multiplies."""
 WIDEST = 128
 """Bits of the widest access of a lane."""
 PLACES = 2
 """In shared memory for a factor: one is written while others read the other one."""
 
 
+PRODUCTS = frozenset((SumWay.TENSOR_CORES, SumWay.WARPGROUPS, SumWay.REGISTERS))
+"""The ways of products of tiles."""
+
+
+class ProductTiles(NamedTuple):
+    """How a product is computed, and in which tiles."""
+
+    way: SumWay
+    sizes: dict[int, int]
+    layout: Layout | None = None
+    """Of sums in registers."""
+
+
+def product_tiles(
+    way: SumWay,
+    op: Structured,
+    function: func.FuncOp,
+    target: str,
+    totals: Mapping[int, Size],
+    depth: Callable[[SumWay], Size],
+    outer: int,
+) -> ProductTiles:
+    """The tiles of a product, of which there are `outer` for each of a matrix: by warpgroups where
+    tensor cores multiply 16-bit elements in large ones, and not in registers where they are too
+    small for these. `depth`: how much is reduced along a tile."""
+    sizes = _shape(way, op, totals, depth(way), outer)
+    alone = WARPS not in function.attributes
+    if way is SumWay.REGISTERS:
+        bits = max(element_bits(x.type) for x in op.body.block.args)
+        warps = warps_of(function, [way], sizes)
+        layout = register_layout((sizes[ROWS], sizes[COLUMNS]), warps, bits)
+        if layout is None:
+            return ProductTiles(SumWay.SERIAL, shape_tiles(SumWay.SERIAL, op, totals, 1))
+        return ProductTiles(way, sizes, layout)
+    a, b = (element_name(x.type) for x in op.body.block.args[:2])
+    large = sizes[ROWS] >= LARGE and sizes[COLUMNS] >= GROUP
+    if alone and large and a == b and a in ("f16", "bf16") and has_wgmma(a, target):
+        way = SumWay.WARPGROUPS
+        sizes = _shape(way, op, totals, depth(way), outer)
+    return ProductTiles(way, sizes)
+
+
+def _shape(
+    way: SumWay, op: Structured, totals: Mapping[int, Size], depth: Size, outer: int
+) -> dict[int, int]:
+    """How many places a tile of a product has along each axis."""
+    rows, columns, deep = totals[ROWS], totals[COLUMNS], depth_of_products(op, way)
+    high, wide = tile_size(rows, 64, 32), tile_size(columns, 64, 16)
+    bits = max(element_bits(x.type) for x in op.body.block.args[:2])
+    if way is SumWay.REGISTERS:
+        wide = tile_size(columns, 64, 32)
+        bits = max(element_bits(x.type) for x in op.body.block.args)
+    if bits <= (32 if way is SumWay.REGISTERS else 16):
+        # larger ones read less, of as many as fill a GPU
+        taller, wider = (tile_size(x, LARGE, y) for x, y in ((rows, high), (columns, wide)))
+        known = isinstance(rows, int) and isinstance(columns, int)
+        if known and outer * tiles_of(rows, taller) * tiles_of(columns, wider) >= 2 * BLOCKS:
+            high, wide = taller, wider
+    if isinstance(depth, int) and depth % deep and depth % (deep // 2) == 0:
+        deep //= 2
+    return {ROWS: high, COLUMNS: wide, DEPTH: tile_size(depth, deep, deep // 2)}
+
+
 def warps_of(
     function: func.FuncOp, ways: Iterable[SumWay], sizes: Mapping[int, int]
 ) -> tuple[int, int]:
     """Warps along rows and columns of tiles, as the program says, or as suits products."""
-    given = function.attributes.get("frag.warps")
+    given = function.attributes.get(WARPS)
     if given is not None:
-        rows, columns = integers(cast("DenseArrayBase[Any]", given))
+        rows, columns = integers(cast(DenseArrayBase[Any], given))
         return rows, columns
-    if not {SumWay.TENSOR_CORES, SumWay.REGISTERS} & set(ways):
+    if not PRODUCTS & set(ways):
         return 4, 1
     return (4, 2) if sizes[ROWS] * sizes[COLUMNS] > LARGE**2 // 2 else (2, 2)
+
+
+def say_warps(function: func.FuncOp, ways: Iterable[SumWay], sizes: Mapping[int, int]) -> None:
+    """Says of how many warps, or warpgroups, a block is."""
+    kind, count = WARPS, warps_of(function, ways, sizes)
+    if SumWay.WARPGROUPS in ways:
+        kind, count = WARPGROUPS, (sizes[ROWS] // GROUP, 1)
+    function.attributes[kind] = DenseArrayBase.from_list(i64, count)
 
 
 def register_layout(shape: tuple[int, int], warps: tuple[int, int], bits: int) -> Layout | None:
@@ -133,7 +210,7 @@ class ProductWriter(BestWriter):
 
     def outputs(self, op: Structured, way: SumWay, loops: Loops, order: Axes) -> list[TileValue]:
         """What an operation reduces to, at places along its other loops."""
-        if way in (SumWay.TENSOR_CORES, SumWay.REGISTERS):
+        if way in PRODUCTS:
             return [self._multiply(op, way, loops, order)]
         return super().outputs(op, way, loops, order)
 
@@ -148,7 +225,7 @@ class ProductWriter(BestWriter):
             for number, axes in sides:
                 tile = self._kernel.operand(op, number, places_along(loops, op, places), axes)
                 tile = build.widen(tile, axes)
-                if way is SumWay.TENSOR_CORES and self._kernel.is_computed(op, number):
+                if way is not SumWay.REGISTERS and self._kernel.is_computed(op, number):
                     zero = neutral("add", op.body.block.args[number].type)
                     assert zero is not None
                     tile = self._choose(tile, constant_tile(build, zero), axes)
@@ -177,7 +254,7 @@ class ProductWriter(BestWriter):
         outer, inner = sizes[:count], sizes[count:]
         total, step = build.product(inner), build.sizes[DEPTH]
         exact = accesses.exact[DEPTH] = isinstance(total, int) and total % step == 0
-        filled = exact or product.way is SumWay.TENSOR_CORES
+        filled = exact or product.way is not SumWay.REGISTERS
         counted: list[Size] = []
         if filled and all(isinstance(size, int) for size in outer):
             counted, outer = outer, []
@@ -279,7 +356,7 @@ class ProductWriter(BestWriter):
         if key not in self._shared:
             shape = tile.shape[::-1] if turned else tile.shape
             element, width = tile.element_type, 0
-            if product.way is SumWay.TENSOR_CORES:
+            if product.way is not SumWay.REGISTERS:
                 width = swizzle_for(shape[-1] * element_bits(element) // 8)
             stack = [] if alone else [PLACES]
             held = MemRefType(element, [*stack, *shape], memory_space=frag.SharedAttr(width))
@@ -297,14 +374,14 @@ class ProductWriter(BestWriter):
             for place in range(build.sizes[DEPTH]):
                 sums = self._once(product, memories, place, sums)
             return sums
-        a, b = (
-            build.put(
-                frag.LoadOp(
-                    memory, [0, 0], build.type_of(axes, memref_type(memory.type).element_type)
-                )
-            )
-            for memory, axes in zip(memories, ((ROWS, DEPTH), (DEPTH, COLUMNS)), strict=True)
-        )
+        if product.way is SumWay.WARPGROUPS:
+            a, b = memories
+            return TileValue(build.put(frag.WgmmaOp(a, b, sums.value)), product.order)
+        tiles: list[SSAValue] = []
+        for memory, axes in zip(memories, ((ROWS, DEPTH), (DEPTH, COLUMNS)), strict=True):
+            tile = build.type_of(axes, memref_type(memory.type).element_type)
+            tiles.append(build.put(frag.LoadOp(memory, [0, 0], tile)))
+        a, b = tiles
         return TileValue(build.put(frag.MmaOp(a, b, sums.value)), product.order)
 
     def _once(

@@ -81,6 +81,7 @@ class SumWay(Enum):
     SERIAL = "element after element"
     DEEP = "tiles of elements, and what they sum to at the end"
     TENSOR_CORES = "tensor cores"
+    WARPGROUPS = "tensor cores, by warpgroups"
     REGISTERS = "products of what lanes read in shared memory, element after element"
 
 
@@ -228,35 +229,16 @@ def shape_tiles(
     where they do not.
     """
     rows, columns = totals.get(ROWS), totals[COLUMNS]
-    if way in (SumWay.TENSOR_CORES, SumWay.REGISTERS):
-        assert op is not None
-        assert rows is not None
-        deep = _deep(op, way)
-        high, wide = tile_size(rows, 64, 32), tile_size(columns, 64, 16)
-        bits = max(element_bits(x.type) for x in op.body.block.args)
-        if way is SumWay.REGISTERS:
-            wide = tile_size(columns, 64, 32)
-        else:
-            bits = max(element_bits(x.type) for x in op.body.block.args[:2])
-        if bits <= (16 if way is SumWay.TENSOR_CORES else 32):
-            # larger ones read less, of as many as fill a GPU
-            taller, wider = (tile_size(x, LARGE, y) for x, y in ((rows, high), (columns, wide)))
-            known = isinstance(rows, int) and isinstance(columns, int)
-            if known and _tiles(rows, taller) * _tiles(columns, wider) >= 2 * BLOCKS:
-                high, wide = taller, wider
-        if isinstance(depth, int) and depth % deep and depth % (deep // 2) == 0:
-            deep //= 2
-        return {ROWS: high, COLUMNS: wide, DEPTH: tile_size(depth, deep, deep // 2)}
     if way is SumWay.DEEP and outer:
         assert op is not None
         wide, narrow = tile_size(columns, WIDE), SECTOR // element_bits(op.body.block.args[0].type)
-        while wide > narrow and outer * _tiles(columns, wide) < 2 * BLOCKS:
+        while wide > narrow and outer * tiles_of(columns, wide) < 2 * BLOCKS:
             wide //= 2
         return {COLUMNS: wide, DEPTH: tile_size(depth, 2 * ELEMENTS // wide, 128 // wide)}
     if way is SumWay.DEEP:
         across = tile_size(depth, DEEPEST, 32) if isinstance(depth, int) else 256
         high = tile_size(columns, max(1, ELEMENTS // across))
-        while high > 1 and _tiles(columns, high) < BLOCKS:
+        while high > 1 and tiles_of(columns, high) < BLOCKS:
             high //= 2
         if high == 1:
             across = tile_size(depth, 2 * ELEMENTS, 128)
@@ -267,24 +249,27 @@ def shape_tiles(
     wide = tile_size(columns, 64)
     high = tile_size(rows, min(256, most // wide))
     wide = tile_size(columns, min(256, most // high))
-    while wide * high > LEAST and _tiles(rows, high) * _tiles(columns, wide) < BLOCKS:
+    while wide * high > LEAST and tiles_of(rows, high) * tiles_of(columns, wide) < BLOCKS:
         wide, high = (wide // 2, high) if wide > high else (wide, high // 2)
     return {ROWS: high, COLUMNS: wide}
 
 
-def _deep(op: Structured, way: SumWay) -> int:
+def depth_of_products(op: Structured, way: SumWay) -> int:
     """How many products a step of a loop adds."""
     deep = 512 // max(element_bits(argument.type) for argument in op.body.block.args[:2])
+    if way is SumWay.WARPGROUPS:
+        return 2 * deep
     return min(deep, DEPTH_OF_REGISTERS) if way is SumWay.REGISTERS else deep
 
 
 def _enough(tile: int, total: Size, least: int) -> int:
-    while tile > least and _tiles(total, tile) < BLOCKS:
+    while tile > least and tiles_of(total, tile) < BLOCKS:
         tile //= 2
     return tile
 
 
-def _tiles(total: Size, tile: int) -> int:
+def tiles_of(total: Size, tile: int) -> int:
+    """How many tiles there are, as many as fill a machine where that is not known."""
     return -(-total // tile) if isinstance(total, int) else BLOCKS
 
 
@@ -292,7 +277,9 @@ def deep_loops(op: Structured, way: SumWay) -> int:
     """How many of the last loops that are reduced a tile lies along."""
     extents = LoopExtents(op)
     static = [extents.static(loop) for loop in reduced_loops(op)]
-    count = together(static, wanted := DEEPEST if way is SumWay.DEEP else _deep(op, way))
+    count = together(
+        static, wanted := DEEPEST if way is SumWay.DEEP else depth_of_products(op, way)
+    )
     if way is SumWay.REGISTERS and prod(size or 1 for size in static[-count:]) % (wanted // 2):
         while count < len(static) and None not in static[-count - 1 :]:
             count += 1  # a short turn costs as much as a whole one: one at the end of all
