@@ -101,12 +101,19 @@ class PlaceAccesses:
                 held, indices = self._collapse(memory, places, found)
                 load = frag.LoadOp(held, indices, tile, transposed=turned, masked=masked)
                 return TileValue(build.put(load, name), axes)
-        rows = self._rows(memory, places, axes)
-        if rows is not None:
+        for turned in (False, True) if len(axes) == 2 else (False,):
+            along = axes[::-1] if turned else axes
+            rows = self._rows(memory, places, along)
+            if rows is None:
+                continue
             # what is behind the last row may be another one where rows are counted through
-            mask = self.inside(axes[0]) if masked else None
-            load = frag.GatherOp(*rows, tile, masked=masked, mask=mask and mask.value)
-            return TileValue(build.put(load, name), axes)
+            mask = self.inside(along[0]) if masked else None
+            held = build.type_of(along, tile.element_type) if turned else tile
+            gather = frag.GatherOp(*rows, held, masked=masked, mask=mask and mask.value)
+            found = build.put(gather, name)
+            if turned:
+                found = build.put(frag.TransposeOp(found, (1, 0)), name)
+            return TileValue(found, axes)
         where = self.inside(DEPTH) if DEPTH in axes else None
         if sure:
             memory, places = self._in_a_line(memory, places, axes)

@@ -237,9 +237,9 @@ class PointKernel:
         else:
             shape = shape_tiles(way, main, totals, self._depth(main, way), across and blocks)
         build.sizes.update(shape)
-        if windows == 0 and not chosen.rows:  # what lanes read lies beside each other, too
+        if windows == 0:  # what lanes read lies beside each other, too
             warps = warps_of(self._function, self._ways.values(), build.sizes)
-            self._lays(layout_beside(build.sizes[COLUMNS], prod(warps)))
+            self._lays(layout_beside([build.sizes[axis] for axis in self.axes], prod(warps)))
         exact = {axis: _is_divisor(build.sizes[axis], total) for axis, total in totals.items()}
         self.accesses = PlaceAccesses(build, exact)
         self._sums = ProductWriter(self, bool(across))

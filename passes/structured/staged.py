@@ -8,8 +8,7 @@ and factors of any form, gathered, masked or transposed, take the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
-from operator import mul
+from math import gcd
 from typing import Any, NamedTuple, cast
 
 from xdsl.dialects import arith, func, memref
@@ -97,7 +96,9 @@ def product_tiles(
         bits = max(element_bits(x.type) for x in op.body.block.args)
         warps = warps_of(function, [way], sizes)
         layout = register_layout((sizes[ROWS], sizes[COLUMNS]), warps, bits)
-        if layout is None:
+        # most of a tile would be behind the end of few rows or columns
+        few = any(isinstance(x, int) and 2 * x <= sizes[at] for at, x in totals.items())
+        if layout is None or few:
             return ProductTiles(SumWay.SERIAL, shape_tiles(SumWay.SERIAL, op, totals, 1))
         return ProductTiles(way, sizes, layout)
     a, b = (element_name(x.type) for x in op.body.block.args[:2])
@@ -172,18 +173,25 @@ def register_layout(shape: tuple[int, int], warps: tuple[int, int], bits: int) -
     return Layout(axes, ("row", "col")).simplified()
 
 
-def layout_beside(count: int, warps: int) -> Layout | None:
-    """So many elements lane beside lane, each with one of every round; None where there are too few
-    for all threads."""
-    held, left = divmod(count, WARP * warps)
-    if left or not held:
+def layout_beside(shape: Sequence[int], warps: int) -> Layout | None:
+    """A tile's elements lane beside lane, its last dimension first, then warps, then a lane's own.
+
+    None where there are too few for all threads.
+    """
+    left, modes = {"lane": WARP, "warp": warps}, dict[str, list[Mode]](lane=[], warp=[], element=[])
+    for dim in reversed(range(len(shape))):
+        step = 1
+        for axis, own in modes.items():
+            size = gcd(shape[dim] // step, left.get(axis, shape[dim] // step))
+            if size > 1:
+                own.append(Mode(size, tuple(step if d == dim else 0 for d in range(len(shape)))))
+            if axis in left:
+                left[axis] //= size
+            step *= size
+    if set(left.values()) != {1}:
         return None
-    sizes = (("lane", WARP), ("warp", warps), ("element", held))
-    steps = accumulate((size for _, size in sizes), mul, initial=1)
-    axes = (
-        Axis(name, (Mode(size, (step,)),)) for (name, size), step in zip(sizes, steps, strict=False)
-    )
-    return Layout(tuple(axes), ("row",)).simplified()
+    axes = (Axis(name, tuple(own)) for name, own in modes.items())
+    return Layout(tuple(axes), ("row", "col")[: len(shape)]).simplified()
 
 
 Load = Callable[[Sequence[Place]], list[TileValue]]
@@ -199,6 +207,8 @@ class StagedProduct(NamedTuple):
     numbers: tuple[int, int]
     """Which inputs lie along rows, and along columns."""
     load: Load
+    turned: tuple[bool, ...] = (False, False)
+    """Which factors memory holds the other way round, so that shared memory had better, too."""
 
 
 class ProductWriter(BestWriter):
@@ -311,6 +321,7 @@ class ProductWriter(BestWriter):
             return [self._whole(product, memories, sums), *factors]
 
         held = [start, *factors_of(0)]
+        product = product._replace(turned=tuple(is_turned(factor) for factor in held[1:]))
         if whole != 0:
             held = self._nest([whole], held, turn)
             loop = held[0].value.owner
@@ -339,7 +350,9 @@ class ProductWriter(BestWriter):
         else:
             place = build.put(arith.RemUIOp(turn.value, build.constant(PLACES)))
         for side, factor in enumerate(factors):
-            turned = product.way is SumWay.REGISTERS and not side  # what lanes read lies in a row
+            turned = product.turned[side]
+            if product.way is SumWay.REGISTERS:  # what lanes read lies in a row
+                turned = not side
             memory = self._memory_of(product, side, tile_of(factor.value), turned, turns == 1)
             if turns != 1:
                 memory = build.put(frag.ViewOp(memory, [place]))
@@ -376,11 +389,13 @@ class ProductWriter(BestWriter):
             return sums
         if product.way is SumWay.WARPGROUPS:
             a, b = memories
-            return TileValue(build.put(frag.WgmmaOp(a, b, sums.value)), product.order)
+            turned = dict(zip(("a_transposed", "b_transposed"), product.turned, strict=True))
+            return TileValue(build.put(frag.WgmmaOp(a, b, sums.value, **turned)), product.order)
         tiles: list[SSAValue] = []
-        for memory, axes in zip(memories, ((ROWS, DEPTH), (DEPTH, COLUMNS)), strict=True):
+        sides = zip(memories, ((ROWS, DEPTH), (DEPTH, COLUMNS)), product.turned, strict=True)
+        for memory, axes, turned in sides:
             tile = build.type_of(axes, memref_type(memory.type).element_type)
-            tiles.append(build.put(frag.LoadOp(memory, [0, 0], tile)))
+            tiles.append(build.put(frag.LoadOp(memory, [0, 0], tile, transposed=turned)))
         a, b = tiles
         return TileValue(build.put(frag.MmaOp(a, b, sums.value)), product.order)
 
@@ -403,6 +418,14 @@ class ProductWriter(BestWriter):
         end = block.last_op
         assert end is not None
         return build.widen(made.value(end.operands[0], product.order), product.order)
+
+
+def is_turned(tile: TileValue) -> bool:
+    """Whether a tile has been read the other way round."""
+    op = tile.value.owner
+    return isinstance(op, frag.TransposeOp) or (
+        isinstance(op, frag.LoadOp) and op.transposed is not None
+    )
 
 
 def _digits(number: int, sizes: Sequence[Size]) -> list[Place]:

@@ -144,10 +144,13 @@ def _is_choice(op: Structured) -> bool:
 
 
 def _lies_along(op: Structured) -> bool:
-    """Whether neighbours in an input's memory are reduced to one. Windows, of which each shares
-    neighbours with the next, count where they are long."""
-    reduced = set(reduced_loops(op))
-    for map_ in _maps_read(op):
+    """Whether neighbours in memory are reduced to one, of the inputs that have most loops. Windows,
+    of which each shares neighbours with the next, count where they are long."""
+    reduced, maps = set(reduced_loops(op)), _maps_read(op)
+    most = max((len(map_.used_dims()) for map_ in maps), default=0)
+    for map_ in maps:
+        if len(map_.used_dims()) < most:
+            continue
         last = map_.results[-1].used_dims() if map_.results else set[int]()
         own = last & reduced
         if own and (last <= reduced or _is_long(op, own, WINDOW)):

@@ -62,6 +62,7 @@ def test_convolutions(image: tuple[int, ...], filters: tuple[int, ...], target: 
         ("conv_2d_nhwc_hwcf", (2, 11, 13, 40), (2, 3, 40, 70), (2, 10, 11, 70)),
         ("conv_2d_nhwc_hwcf", (1, 12, 13, 128), (1, 2, 128, 136), (1, 12, 12, 136)),
         ("conv_2d_nchw_fchw", (2, 5, 11, 13), (130, 5, 3, 2), (2, 130, 9, 12)),
+        ("conv_2d_nhwc_fhwc", (2, 11, 13, 24), (70, 2, 3, 24), (2, 10, 11, 70)),
     ],
 )
 def test_convolutions_by_warpgroups(
@@ -79,7 +80,7 @@ def test_convolutions_by_warpgroups(
     x, f = images(image, 0), images(filters, 1)
     y = np.zeros(result, np.float32)
     assert not kernel(x, f, y, on="emulator", check=True).findings
-    np.testing.assert_array_equal(y, nhwc(x, f) if "nhwc" in operation else nchw(x, f))
+    np.testing.assert_array_equal(y, MEANINGS[operation](x, f))
 
 
 def test_many_large_tiles_do_not_spill() -> None:
@@ -170,35 +171,58 @@ func.func @f(%x: memref<35x19xf32>, %z: memref<19x40xf32>, %y: memref<35x40xf32>
     np.testing.assert_array_equal(y, (a[:, :, None] + b).min(axis=1))
 
 
-def nhwc(x: Array, f: Array) -> Array:
-    return convolved(x, f)
-
-
 def nchw(x: Array, f: Array) -> Array:
     return convolved(x.transpose(0, 2, 3, 1), f.transpose(2, 3, 1, 0)).transpose(0, 3, 1, 2)
 
 
+def depthwise(x: Array, f: Array) -> Array:
+    """NCHW images, of which each channel has its filter."""
+    views = np.lib.stride_tricks.sliding_window_view(x, f.shape[1:], axis=(2, 3))
+    return np.einsum("nchwij,cij->nchw", views, f)
+
+
+MEANINGS: dict[str, Callable[[Array, Array], Array]] = {
+    "conv_2d_nhwc_hwcf": convolved,
+    "conv_2d_nhwc_fhwc": lambda x, f: convolved(x, f.transpose(1, 2, 3, 0)),
+    "conv_2d_nchw_fchw": nchw,
+    "depthwise_conv_2d_nchw_chw": depthwise,
+}
+
+
 @pytest.mark.parametrize(
-    ("operation", "image", "filters", "result", "meaning"),
+    ("operation", "image", "filters", "result"),
     [
-        ("conv_2d_nhwc_hwcf", (2, 9, 11, 13), (3, 3, 13, 21), (2, 7, 9, 21), nhwc),
-        ("conv_2d_nhwc_hwcf", (1, 7, 8, 48), (2, 3, 48, 70), (1, 6, 6, 70), nhwc),
-        ("conv_2d_nchw_fchw", (2, 5, 11, 13), (40, 5, 3, 2), (2, 40, 9, 12), nchw),
+        ("conv_2d_nhwc_hwcf", (2, 9, 11, 13), (3, 3, 13, 21), (2, 7, 9, 21)),
+        ("conv_2d_nhwc_hwcf", (1, 7, 8, 48), (2, 3, 48, 70), (1, 6, 6, 70)),
+        ("conv_2d_nhwc_fhwc", (1, 7, 8, 24), (40, 2, 3, 24), (1, 6, 6, 40)),
+        ("conv_2d_nchw_fchw", (2, 5, 11, 13), (40, 5, 3, 2), (2, 40, 9, 12)),
+        ("depthwise_conv_2d_nchw_chw", (2, 5, 11, 13), (5, 3, 2), (2, 5, 9, 12)),
     ],
 )
 def test_convolutions_of_f32(
-    operation: str,
-    image: tuple[int, ...],
-    filters: tuple[int, ...],
-    result: tuple[int, ...],
-    meaning: Callable[[Array, Array], Array],
+    operation: str, image: tuple[int, ...], filters: tuple[int, ...], result: tuple[int, ...]
 ) -> None:
     inputs = text_of(image, "f32"), text_of(filters, "f32")
     kernel = fragir.compile(named(operation, inputs, text_of(result, "f32")), target="sm_80")
     x, f = numbers(image, np.float32, 0), numbers(filters, np.float32, 1)
     y = np.zeros(result, np.float32)
     assert not kernel(x, f, y, on="emulator", check=True).findings
-    np.testing.assert_array_equal(y, meaning(x, f))
+    np.testing.assert_array_equal(y, MEANINGS[operation](x, f))
+
+
+@pytest.mark.parametrize(
+    ("operation", "filters", "element"),
+    [
+        ("conv_2d_nhwc_fhwc", "128x3x3x64x", "f16"),  # K lies along the rows of B's memory
+        ("conv_2d_nhwc_fhwc", "128x3x3x64x", "f32"),
+        ("conv_2d_nhwc_hwcf", "3x3x64x128x", "f32"),
+    ],
+)
+def test_nothing_is_told_of_convolutions(operation: str, filters: str, element: str) -> None:
+    inputs = f"32x58x58x64x{element}", filters + element
+    kernel = fragir.compile(named(operation, inputs, "32x56x56x128xf32"), target="sm_90a")
+    assert kernel.assembled.entries[kernel.name].spill_stores == 0
+    assert not kernel.lint()
 
 
 def test_lanes_multiply() -> None:
