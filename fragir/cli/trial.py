@@ -304,7 +304,7 @@ class Trial:
         sizes = {**self.sizes, **self.kernel.sizes(results)}
         if 0 in self.kernel.grid(sizes):
             return None
-        grid = self.kernel.grid(sizes, self.resident or self.kernel.resident(self.place))
+        grid = self.kernel.grid(sizes, self.resident or self.kernel.resident(self.place, sizes))
         with _stdout_to_stderr() if self.place == "gpu" else nullcontext():
             if self.kernel.is_program:
                 return self.kernel(*results, on=self.place, resident=self.resident, **options)

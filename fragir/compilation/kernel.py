@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 Place = Literal["emulator", "gpu", "auto"]
 PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
 EMULATED_RESIDENT = 4
-"""Blocks that run at once on the emulator, as far as a grid goes by it."""
+"""Blocks that run at once on the emulator, as far as a grid goes by it, and the tiles that each has
+where there are more."""
+EMULATED_THREADS = 256 * 32
+"""Threads that the emulator runs side by side."""
 
 
 @dataclass(repr=False, kw_only=True)
@@ -107,7 +110,7 @@ class Compiled(ABC):
     def schedule_notes(self) -> list[str]:
         """What ptxas did to the schedule of each kernel, a sentence each."""
 
-    def resident(self, on: Place = "auto") -> int | None:
+    def resident(self, on: Place = "auto", sizes: Mapping[str, int] | None = None) -> int | None:
         """How many blocks run at once; None where no grid depends on it."""
         return None
 
@@ -358,11 +361,12 @@ class Kernel(Compiled):
             launch_model(interface, self.lanes, self.target, sizes=sizes, device=device, **asked)
         )
 
-    def resident(self, on: Place = "auto") -> int | None:
+    def resident(self, on: Place = "auto", sizes: Mapping[str, int] | None = None) -> int | None:
         """How many blocks run at once; None where the grid does not depend on it.
 
         A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
-        matrix already has blocks of several tiles.
+        matrix already has blocks of several tiles; of `sizes` that give many more tiles as many as
+        it runs side by side.
         """
         grid = self.grid_attribute
         if grid is None or not grid.asks_for_residents:
@@ -370,7 +374,10 @@ class Kernel(Compiled):
         from fragir.toolchain import driver
 
         if on == "emulator" or (on == "auto" and driver.available() is not None):
-            return EMULATED_RESIDENT
+            if sizes is None:
+                return EMULATED_RESIDENT
+            most = EMULATED_THREADS // prod(self.block)
+            return max(EMULATED_RESIDENT, min(prod(self.grid(sizes)) // EMULATED_RESIDENT, most))
         return driver.resident_blocks(
             self._on_this_gpu,
             self.name,
@@ -440,7 +447,7 @@ class Kernel(Compiled):
             grid = self.grid(sizes, resident)
         elif self.grid_attribute is not None and self.grid_attribute.asks_for_residents:
             place = self._place(on, views, _asked_options(options))
-            grid = self.grid(sizes, self.resident(place))
+            grid = self.grid(sizes, self.resident(place, sizes))
         return self.launch(grid, self.block, *arguments, on=on, **options)
 
     def _nothing_to_do(self, on: Place, options: Mapping[str, object]) -> Report | None:

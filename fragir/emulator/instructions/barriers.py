@@ -241,30 +241,33 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Select, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
-        each, who = at.ravel(), get(machine.lane_ids, sel, mask).ravel()
-        values = np.ones(each.shape, np.int64)
+        each, who = at.ravel().tolist(), get(machine.lane_ids, sel, mask).ravel()
+        values = [1] * len(each)
         if amount is not None:
-            values = get(amount, sel, mask).astype(np.int64).ravel()
-        old = np.zeros(each.shape, np.uint64)
-        for position in distinct(each):
-            which = np.flatnonzero(each == position)
+            values = get(amount, sel, mask).astype(np.int64).ravel().tolist()
+        old, words = np.zeros(len(each), np.uint64), machine.memory.shared.view(8)
+        come: dict[int, list[int]] = {}  # which of the lanes, by mbarrier
+        for index, position in enumerate(each):
+            come.setdefault(position, []).append(index)
+        for position, which in sorted(come.items()):
             if not expects and amount is not None:
-                _check_no_excess(machine, int(position), values[which], who[which])
-            counts = np.ones(len(which), np.int64) if expects else values[which]
-            pending = unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]
+                _check_no_excess(machine, position, [values[i] for i in which], who[which])
+            count = len(which) if expects else sum(values[i] for i in which)
             groups = [which]
-            if int(counts.sum()) > pending:  # the phase ends between two of the lanes
-                groups = [which[i : i + 1] for i in range(len(which))]
+            if count > unpack(int(words[position >> 3]))[0]:  # the phase ends between two of them
+                groups = [[index] for index in which]
             for group in groups:
-                tell_mbarrier(machine, "arrive", each[group], who[group])
-                total = int(values[group].sum())
+                last = int(who[group[-1]])
+                for hook in machine.hooks:
+                    hook.on_mbarrier("arrive", position, who[group])
+                total = sum(values[i] for i in group)
                 count, tx = (len(group), total) if expects else (total, 0)
-                if stays and count >= unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]:
+                if stays and count >= unpack(int(words[position >> 3]))[0]:
                     what = "{} would complete its phase, which .noComplete forbids"
-                    raise misuse_error(machine, int(position), what, int(who[group[-1]]))
+                    raise misuse_error(machine, position, what, last)
                 if drops:
-                    _drop(machine, int(position), count)
-                old[group] = update(machine, int(position), count, tx, lane=int(who[group[-1]]))
+                    _drop(machine, position, count)
+                old[group] = update(machine, position, count, tx, lane=last)
         if state is not None:
             if mask is None:
                 state[sel] = old.reshape(at.shape)
@@ -276,13 +279,13 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def _check_no_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
+def _check_no_excess(machine: Machine, at: int, counts: list[int], lanes: I64) -> None:
     """One thread cannot arrive more often than the phase still waits for."""
     pending, expected, _, _ = unpack(int(machine.memory.shared.view(8)[at >> 3]))
-    most = int(counts.max())
+    most = max(counts)
     if expected and most > (pending if len(counts) == 1 else expected):
         what = f"{{}} expects fewer arrivals: {most} come, {pending} of {expected} are pending"
-        raise misuse_error(machine, at, what, int(lanes[counts.argmax()]))
+        raise misuse_error(machine, at, what, int(lanes[counts.index(most)]))
 
 
 def _drop(machine: Machine, at: int, number: int) -> None:

@@ -6,9 +6,10 @@ Tiles, rows (gather4, scatter4) and columns (im2col), with all that a tensor map
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,11 @@ _MODES = {
 _SOME = frozenset(("tile::gather4", "tile::scatter4", "cta_group::1", "cta_group::2"))
 _ROWS = 4  # of tile::gather4 and tile::scatter4
 _ALIGNMENT = 128  # of a tile in shared memory
+
+
+Inside: TypeAlias = "npt.NDArray[np.bool_] | None"
+"""Which units of a tile are inside the array; None: all, and what is told of are chunks. Most tiles
+are so, and are copied with much less work."""
 
 
 @dataclass(slots=True)
@@ -146,33 +152,35 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
     assert form.shared is not None
     values = lane_values(sel, mask)
     lanes, homes = values(machine.lane_ids), values(memory.shared_home)
-    groups = values(machine.engine.bulk_committed)
-    maps = form.the_map.at(sel, mask).ravel()
+    groups = values(machine.engine.bulk_committed).tolist()
+    maps = form.the_map.at(sel, mask).ravel().tolist()
     places = shared_address(form.shared.at(sel, mask)).ravel()
-    corners = [values(c) for c in form.coordinates]
-    offsets = [values(o) for o in form.offsets or ()]
+    corners = list(zip(*(values(c).tolist() for c in form.coordinates), strict=True))
+    offsets = [values(o).tolist() for o in form.offsets or ()]
     blocks, signals = values(form.blocks), None
     if form.barrier is not None:
         signals = shared_address(form.barrier.at(sel, mask)).ravel()
     rows = _ROWS if form.mode == "rows" else None
-    for index, lane in enumerate(lanes):
+    found: dict[int, MapFields] = {}
+    for index, (lane, place) in enumerate(zip(lanes.tolist(), places.tolist(), strict=True)):
         one = slice(index, index + 1)
         try:
-            fields = find_map(memory, int(maps[index]), form)
-            if int(places[index]) % _ALIGNMENT:
-                raise AccessFault("a tile must be 128-byte aligned", int(places[index]), 0)
+            fields = found.get(maps[index])
+            if fields is None:
+                fields = found[maps[index]] = find_map(memory, maps[index], form)
+            if place % _ALIGNMENT:
+                raise AccessFault("a tile must be 128-byte aligned", place, 0)
             room = max(fields.room(rows), 16)
-            memory.locate_shared(places[one] + places.dtype.type(room - 16), homes[one], 16)
-            start = int(memory.locate_shared(places[one], homes[one], 16)[0])
+            start = memory.shared_position(places[one], homes[one], 16, room)
             word = -1
             if signals is not None:
-                word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
+                word = memory.shared_position(signals[one], homes[one], 8)
             if blocks is not None:
                 check_mask(memory, int(blocks[index]))
-            corner, offset = ([int(row[index]) for row in rows_] for rows_ in (corners, offsets))
+            corner, offset = corners[index], [row[index] for row in offsets]
             reason = fields.why_not_at(corner[0])
             if reason is not None:
-                raise AccessFault(reason, int(maps[index]), 0, "misaligned")
+                raise AccessFault(reason, maps[index], 0, "misaligned")
             cells, inside = _cells(memory, fields, form, corner, offset)
         except AccessFault as fault:
             fault.index = index
@@ -186,14 +194,16 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
                 targets = multicast_places(
                     memory, int(homes[index]), start, word, chosen, form.pair
                 )
-            region: Region | None = Region(cells[inside], fields.unit.bytes)
+            shares = _region(fields, cells, inside)
+            region: Region | None = shares
             for to, signal in targets:
-                _load(machine, fields, cells, inside, to, signal, int(lane), size, region)
+                act = partial(_fetch, machine, fields, cells, inside, to)
+                _load(machine, act, room, to, signal, lane, size, region, shares)
                 region = None  # of a multicast the first copy stands for all
             continue
-        chunks, exact = _read(fields, inside, start)
-        overrun = None
-        if (wide := fields.in_chunks()) is not None and inside.any():
+        chunks, exact = _read(fields, inside, start, room)
+        overrun, wide = None, fields.in_chunks()
+        if inside is not None and wide is not None and inside.any():
             cells, inside, overrun = _to_chunks(memory, wide, form, corner, offset, inside)
         act = partial(_store, machine, fields, cells, inside, start, function)
         machine.report.statistics.stored["global"] += size
@@ -203,30 +213,41 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
                 np.array([lane]),
                 None,
                 "cp.async.bulk.tensor",
-                int(groups[index]),
+                groups[index],
                 chunks,
                 size=size,
                 exact=exact,
-                region=Region(cells[inside], fields.unit.bytes),
+                region=_region(fields, cells, inside),
                 overrun=overrun,
             )
         )
 
 
-def _read(fields: MapFields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I64, I64 | None]:
+def _region(fields: MapFields, cells: I64, inside: Inside) -> Region:
+    """What a copy accesses of global memory."""
+    return Region(cells, CHUNK) if inside is None else Region(cells[inside], fields.unit.bytes)
+
+
+def _read(fields: MapFields, inside: Inside, start: int, room: int) -> tuple[I64, I64 | None]:
     """The chunks and bytes of shared memory that a store reads: those inside the array."""
-    size = fields.unit.room
-    if inside.all() and size == fields.unit.bytes:
-        return np.arange(start, start + len(inside) * size, 16, dtype=np.int64), None
+    if inside is None or (inside.all() and fields.unit.room == fields.unit.bytes):
+        return np.arange(start, start + room, 16, dtype=np.int64), None
     at = fields.swizzled(start, len(inside))[inside]
     exact = (at[:, None] + np.arange(fields.unit.bytes)).ravel()
     return distinct(exact >> 4) << 4, exact
 
 
 def _cells(
-    memory: DeviceMemory, fields: MapFields, form: TensorCopy, corner: list[int], offsets: list[int]
-) -> tuple[I64, npt.NDArray[np.bool_]]:
+    memory: DeviceMemory, fields: MapFields, form: TensorCopy, corner: Sequence[int], offsets: list[int]
+) -> tuple[I64, Inside]:
     """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
+    if form.mode == "tile" and form.reduction is None:
+        whole = fields.whole_tile(corner)
+        if whole is not None:
+            first, end = whole[0] - GLOBAL_BASE, whole[0] - GLOBAL_BASE + whole[2]
+            place = memory.place_at(first)
+            if place[0] <= first and end <= place[1]:
+                return first + whole[1], None
     address, inside = _units(fields, form, corner, offsets)
     unit = fields.unit.bytes
     size = unit if unit in UINT else 4
@@ -238,7 +259,7 @@ def _cells(
 
 
 def _units(
-    fields: MapFields, form: TensorCopy, corner: list[int], offsets: list[int]
+    fields: MapFields, form: TensorCopy, corner: Sequence[int], offsets: list[int]
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
     """(generic addresses, which are inside the array) of a tile's units, flat."""
     if form.mode == "rows":
@@ -254,7 +275,7 @@ def _to_chunks(
     memory: DeviceMemory,
     wide: MapFields,
     form: TensorCopy,
-    corner: list[int],
+    corner: Sequence[int],
     offsets: list[int],
     inside: npt.NDArray[np.bool_],
 ) -> tuple[I64, npt.NDArray[np.bool_], RowOverrun | None]:
@@ -287,17 +308,15 @@ def _reduction(fields: MapFields, word: str | None) -> Function | None:
 
 def _load(
     machine: Machine,
-    fields: MapFields,
-    cells: I64,
-    inside: npt.NDArray[np.bool_],
+    act: Callable[[DeviceMemory], None],
+    room: int,
     start: int,
     word: int,
     lane: int,
     size: int,
     region: Region | None,
+    shares: Region,
 ) -> None:
-    act = partial(_fetch, machine, fields, cells, inside, start)
-    room = len(cells) * fields.unit.room
     machine.report.statistics.loaded["global"] += size
     machine.engine.transfer(
         Transfer(
@@ -308,7 +327,7 @@ def _load(
             signal=word,
             size=size,
             region=region,
-            shares=region or Region(cells[inside], fields.unit.bytes),
+            shares=shares,
         )
     )
 
@@ -317,11 +336,15 @@ def _fetch(
     machine: Machine,
     fields: MapFields,
     cells: I64,
-    inside: npt.NDArray[np.bool_],
+    inside: Inside,
     start: int,
     memory: DeviceMemory,
 ) -> None:
     unit = fields.unit
+    if inside is None:
+        at = fields.chunk_places(start, len(cells)) >> 4
+        memory.shared.wholes(CHUNK)[at] = memory.globals.wholes(CHUNK).take(cells >> 4)
+        return
     to = fields.swizzled(start, len(cells))
     if unit.bytes != unit.room:  # with padding, which is written as zeros
         data = np.zeros((len(cells), unit.room), np.uint8)
@@ -340,12 +363,16 @@ def _store(
     machine: Machine,
     fields: MapFields,
     cells: I64,
-    inside: npt.NDArray[np.bool_],
+    inside: Inside,
     start: int,
     function: Function | None,
     memory: DeviceMemory,
 ) -> None:
     unit = fields.unit
+    if inside is None:
+        at = fields.chunk_places(start, len(cells)) >> 4
+        memory.globals.wholes(CHUNK)[cells >> 4] = memory.shared.wholes(CHUNK).take(at)
+        return
     out_of, cells = fields.swizzled(start, len(cells))[inside], cells[inside]
     if unit.bytes != unit.room:
         within = np.arange(unit.bytes)

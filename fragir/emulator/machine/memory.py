@@ -312,6 +312,15 @@ class DeviceMemory:
             return offset + home
         return offset + home + rank * self.shared_stride
 
+    def shared_position(self, address: Array, home: I64, size: int, room: int = 0) -> int:
+        """That of one access of `size` bytes, where `room` bytes from there are the block's too."""
+        at, last = address.item(0), max(room, size) - size
+        if self.cluster == 1 and 0 <= at <= self.shared_size - size - last and not at % size:
+            return at + home.item(0)
+        if last:
+            self.locate_shared(address + address.dtype.type(last), home, size)
+        return int(self.locate_shared(address, home, size)[0])
+
     def _fail_shared(self, at: I64, bad: npt.NDArray[np.bool_], size: int) -> None:
         index = int(np.flatnonzero(bad)[0])
         where = int(at.flat[index])
@@ -400,7 +409,7 @@ class DeviceMemory:
             bad = self.poison.view(UINT[min(size, 16) // 4])[at >> (min(size, 16).bit_length() - 1)]
         else:
             bad = self.poison[at >> 2]
-        if bad.any():
+        if np.count_nonzero(bad):
             index = int(np.flatnonzero(bad)[0])
             offset = int(at.flat[index]) % max(self.shared_stride, 1)
             reason = "an asynchronous copy to these bytes is still pending; wait for it first"

@@ -221,7 +221,7 @@ class Scheduler:
 
     def _execute(self, at: int, sel: Select, mask: Mask, others: int) -> None:
         """Run a group of lanes until others stand lower, or it splits, waits or parks."""
-        position, watch = at, self.watch
+        position, watch, splits = at, self.watch, False
         block = self.block(at)
         try:
             while True:
@@ -235,9 +235,10 @@ class Scheduler:
                     self._look(at, sel, mask)
                 if self.trace is not None:
                     self._write_trace(at, block, sel, mask)
-                if (mask is not None and block.collective) or (
+                splits = (mask is not None and block.collective) or (
                     block.warpgroup and not whole_warpgroups(sel)
-                ):
+                )
+                if splits:
                     left = self._run_split(block, sel, mask)
                     if left is None:
                         return
@@ -267,7 +268,8 @@ class Scheduler:
                     return
                 at = after
         except AccessFault as fault:
-            raise self._fault(fault, self._stopped_at(block, position, mask), sel, mask) from None
+            at = self._at if splits else self._inside(block, position)
+            raise self._fault(fault, at, sel, mask) from None
         except MemoryError:
             raise
         except Exception as problem:
@@ -277,7 +279,7 @@ class Scheduler:
                     raise
                 if not isinstance(problem, CheckFailure):
                     raise self._place_error(problem, self._inside(block, position), sel) from None
-            at = self._stopped_at(block, position, mask)
+            at = self._at if splits else self._inside(block, position)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
     def _visit(self, block: BasicBlock, warps: int) -> None:
@@ -300,12 +302,6 @@ class Scheduler:
         assert self.straight is not None
         block, at, self.watch.left = self.straight.go(run, sel, mask, self.watch.left, others)
         return block, at
-
-    def _stopped_at(self, block: BasicBlock, position: int, mask: Mask) -> int:
-        """Where an exception came from: `position`, or what ran in its place."""
-        if (mask is not None and block.collective) or block.warpgroup:
-            return self._at
-        return self._inside(block, position)
 
     @staticmethod
     def _inside(block: BasicBlock, position: int) -> int:

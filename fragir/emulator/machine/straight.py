@@ -200,9 +200,17 @@ class BasicBlock:
     whole: StraightRun | None = None  # all of it as one run
 
 
+_OF_GROUP = np.arange(4)
+
+
 def whole_warpgroups(sel: Select) -> bool:
-    """Whether a selection is made of whole, aligned warpgroups (for certain)."""
-    return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
+    """Whether a selection is made of whole, aligned warpgroups."""
+    if is_slice(sel):
+        return sel.start % 4 == 0 and sel.stop % 4 == 0
+    if len(sel) % 4:
+        return False
+    groups = sel.reshape(-1, 4)
+    return not bool(((groups - groups[:, :1] != _OF_GROUP) | (groups[:, :1] % 4 != 0)).any())
 
 
 def contiguous(warps: npt.NDArray[np.intp]) -> Select:

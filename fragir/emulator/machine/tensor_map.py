@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import prod
 from typing import Literal, cast
 
 import numpy as np
@@ -97,7 +99,7 @@ class Im2col:
     pixels: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MapFields:
     """The fields of a tensor map, innermost dimension first; `strides` of all but that one."""
 
@@ -142,6 +144,7 @@ class MapFields:
         return (head.ljust(_BODY_AT, b"\0") + body).ljust(SIZE, b"\0")
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def unpack(data: bytes) -> MapFields | None:
         """The fields of 128 bytes; None where they are no tensor map."""
         if not data.startswith(_MAGIC):
@@ -184,6 +187,7 @@ class MapFields:
             return "swizzle with flipped halves of 8 bytes is not supported"
         return None
 
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Units of a tile in every dimension, innermost first."""
         if self.im2col is not None:
@@ -193,8 +197,7 @@ class MapFields:
 
     def bytes(self, rows: int | None = None) -> int:
         """What an mbarrier counts: the data without padding. `rows`: of a gather."""
-        counts = self.counts()
-        number = int(np.prod(counts)) if rows is None else counts[0] * rows
+        number = prod(self.counts) if rows is None else self.counts[0] * rows
         return number * self.unit.bytes
 
     def room(self, rows: int | None = None) -> int:
@@ -203,16 +206,46 @@ class MapFields:
 
     def tile(self, corner: Sequence[int]) -> tuple[I64, npt.NDArray[np.bool_]]:
         """(generic addresses, which are inside) of the units of a tile, the innermost last."""
-        counts = self.counts()
+        counts = self.counts
         axes: list[npt.NDArray[np.int64]] = []
         for axis in range(self.rank):
             start = self._first(corner[axis]) if axis == 0 else corner[axis]
             axes.append(start + self.steps[axis] * np.arange(counts[axis], dtype=np.int64))
         return self._at(np.meshgrid(*reversed(axes), indexing="ij")[::-1])
 
+    def whole_tile(self, corner: Sequence[int]) -> tuple[int, I64, int] | None:
+        """(generic address of the first chunk of a tile, how far from it its chunks lie, bytes from
+        there to the end of the last), where all of it is inside and whole chunks; else None."""
+        offsets = self._chunk_offsets
+        if offsets is None:
+            return None
+        starts = (self._first(corner[0]), *corner[1:])
+        for start, count, step, size in zip(
+            starts, self.counts, self.steps, self._sizes(), strict=False
+        ):
+            if start < 0 or start + step * (count - 1) >= size:
+                return None
+        address = self.address + starts[0] * self.unit.bytes
+        address += sum(start * stride for start, stride in zip(starts[1:], self.strides))
+        return address, offsets, int(offsets[-1]) + CHUNK
+
+    @cached_property
+    def _chunk_offsets(self) -> I64 | None:
+        """How far the chunks of a tile lie from its first; None where tiles may not be chunks."""
+        row, strides = self.counts[0] * self.unit.bytes, self.strides[: self.rank - 1]
+        if self.unit.bytes != self.unit.room or self.steps[0] != 1 or min(self.counts) < 1:
+            return None
+        if any(place % CHUNK for place in (self.address, row, *strides)):
+            return None
+        offsets = np.arange(0, row, CHUNK, dtype=np.int64)
+        for count, step, stride in zip(self.counts[1:], self.steps[1:], strides, strict=False):
+            places = step * stride * np.arange(count, dtype=np.int64)
+            offsets = (places[:, None] + offsets).ravel()
+        return offsets
+
     def rows(self, corner: Sequence[int]) -> tuple[I64, npt.NDArray[np.bool_]]:
         """The same of a gather: a column and some rows of a matrix."""
-        inner = self._first(corner[0]) + np.arange(self.counts()[0], dtype=np.int64)
+        inner = self._first(corner[0]) + np.arange(self.counts[0], dtype=np.int64)
         return self._at(np.meshgrid(np.array(corner[1:], np.int64), inner, indexing="ij")[::-1])
 
     def pixels(
@@ -233,7 +266,7 @@ class MapFields:
             carry, digit = np.divmod(carry, extent)
             places.append(how.lower[axis] + digit * step + offsets[axis])
         places.append(corner[-1] + carry)
-        inner = self._first(corner[0]) + np.arange(self.counts()[0], dtype=np.int64)
+        inner = self._first(corner[0]) + np.arange(self.counts[0], dtype=np.int64)
         shape = how.pixels, len(inner)
         full = [np.broadcast_to(inner, shape)]
         full += [np.broadcast_to(p[:, None], shape) for p in places]
@@ -264,12 +297,16 @@ class MapFields:
         end = -(-row // CHUNK) * CHUNK // self.unit.bytes * self.unit.count
         return replace(self, sizes=(end, *self.sizes[1:]))
 
+    def _sizes(self) -> tuple[int, ...]:
+        """Units of the array in every dimension, innermost first."""
+        return self.sizes[0] // self.unit.count, *self.sizes[1:]
+
     def _first(self, coordinate: int) -> int:
         return coordinate // self.unit.count
 
     def _at(self, index: Sequence[Array]) -> tuple[I64, npt.NDArray[np.bool_]]:
         """Addresses and bounds of units at indices, innermost dimension first."""
-        sizes = (self.sizes[0] // self.unit.count, *self.sizes[1:])
+        sizes = self._sizes()
         inside = np.ones(index[0].shape, np.bool_)
         address = self.address + index[0] * self.unit.bytes
         for axis, places in enumerate(index):
@@ -281,16 +318,35 @@ class MapFields:
     def swizzled(self, start: int, count: int) -> I64:
         """Byte positions of `count` units in shared memory, beginning at `start`."""
         at = start + self.unit.room * np.arange(count, dtype=np.int64)
-        if self.swizzle:
-            shift = {0: 4, 1: 5, 3: 6}[self.atom]
-            mask = (SWIZZLES[self.swizzle] >> shift) - 1
-            at ^= ((at >> 7) & mask) << shift
-        return at
+        return _swizzle(at, self.swizzle, self.atom)
+
+    def chunk_places(self, start: int, count: int) -> I64:
+        """Byte positions of `count` chunks in shared memory, beginning at `start`."""
+        phase = start % _PATTERN
+        return _places_from(self.swizzle, self.atom, count, phase) + (start - phase)
 
     def filler(self) -> int:
         """The bits of an element outside the array."""
         kind = self.unit.kind
         return _NANS[kind] if self.fill and kind is not None and self.unit.floating else 0
+
+
+_PATTERN = 1024  # bytes after which every swizzle begins anew
+
+
+def _swizzle(at: I64, swizzle: int, atom: int) -> I64:
+    """Where a map's swizzle puts what would lie at byte positions of shared memory."""
+    if not swizzle:
+        return at
+    shift = {0: 4, 1: 5, 3: 6}[atom]
+    mask = (SWIZZLES[swizzle] >> shift) - 1
+    return at ^ ((at >> 7) & mask) << shift
+
+
+@lru_cache(maxsize=64)
+def _places_from(swizzle: int, atom: int, count: int, first: int) -> I64:
+    """Byte positions of so many chunks one after the other, the first one's given."""
+    return _swizzle(first + CHUNK * np.arange(count, dtype=np.int64), swizzle, atom)
 
 
 def read(memory: DeviceMemory, address: int) -> MapFields | None:

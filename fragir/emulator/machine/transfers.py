@@ -168,6 +168,7 @@ class Transfer:
 # One wgmma on its way: what is constant in the text, and what was given at its issue.
 
 WARPGROUP = 4
+_EACH = np.arange(WARPGROUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,11 @@ class WgmmaStatement:
     place: tuple[str | None, int | None, int | None]  # file, line, column in the PTX
     instruction: tree.Instruction
     names: dict[int, str]  # row -> the register's name in the text
+
+    @property
+    def touched(self) -> npt.NDArray[np.intp]:
+        """The rows of all its registers."""
+        return self.d if self.a is None else np.concatenate([self.d, self.a])
 
     def name(self, row: int) -> str:
         return self.names.get(row, "a register")
@@ -212,4 +218,4 @@ class Issue:
 
 def expand(first: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """All warps of the warpgroups that begin at `first`."""
-    return (first[:, None] + np.arange(WARPGROUP)).ravel()
+    return (first[:, None] + _EACH).ravel()

@@ -43,7 +43,7 @@ class WgmmaProduct:
         self.transposed = options.get("transpose_a", False), options.get("transpose_b", False)
         self.core: CompiledWgmma | None = None
         self.chosen = False
-        self.kept: dict[tuple[bool, bytes], tuple[U32, int]] = {}
+        self.kept: dict[tuple[bool, bytes, bytes], tuple[U32, int, I64]] = {}
 
     def choose(self) -> None:
         """What computes: decided when the statement is first executed."""
@@ -77,8 +77,8 @@ class WgmmaProduct:
             a = self.file[form.a[:, None], every].reshape(shape)
 
         def read(addresses: U32) -> U8:
-            self._check(item, home, addresses, int(addresses.max(initial=0)))
             at = addresses.astype(np.int64) + home[:, None]
+            self._check(item, addresses, int(addresses.max(initial=0)), at)
             return machine.memory.shared.bytes.reshape(-1, 16)[at >> 4]
 
         options = dict(form.options)
@@ -90,7 +90,7 @@ class WgmmaProduct:
 
     def _addresses(self, item: Issue, home: I64, words: U64, *, left: bool) -> U32:
         """The chunks that an operand's descriptors name, checked: `[G, x]`."""
-        key = left, words.tobytes()
+        key = left, words.tobytes(), home.tobytes()
         found = self.kept.get(key)
         if found is None:
             turned = self.transposed[0 if left else 1]
@@ -98,11 +98,12 @@ class WgmmaProduct:
             flat = np.ascontiguousarray(addresses.reshape(len(words), -1))
             if len(self.kept) >= _KEPT:
                 self.kept.clear()
-            found = self.kept[key] = flat, int(flat.max(initial=0))
-        self._check(item, home, *found)
+            at = flat.astype(np.int64) + home[:, None]
+            found = self.kept[key] = flat, int(flat.max(initial=0)), at
+        self._check(item, *found)
         return found[0]
 
-    def _check(self, item: Issue, home: I64, addresses: U32, most: int) -> None:
+    def _check(self, item: Issue, addresses: U32, most: int, at: I64) -> None:
         """EmulationError where chunks lie outside the block's memory, or are yet to be written."""
         memory, line = self.machine.memory, self.form.place[1]
         if addresses.size and most + 16 > memory.shared_size:
@@ -113,7 +114,6 @@ class WgmmaProduct:
             raise self._refuse(item, text, "out-of-bounds", addresses, index)
         if memory.poisoned:
             try:
-                at = addresses.astype(np.int64) + home[:, None]
                 memory.check_poison(memory.shared, at, 16)
             except AccessFault as fault:
                 text = f"the wgmma of line {line} reads here: {fault.reason}"
@@ -161,7 +161,9 @@ class Warpgroups:
         self.used: npt.NDArray[np.bool_] = np.zeros(shape, np.bool_)  # or read
         self.committed: npt.NDArray[np.int64] = np.zeros(machine.warps, np.int64)
         self.pending: list[Issue] = []
-        self.products: dict[int, WgmmaProduct] = {}  # by the statements, which live as long
+        # by the statements, which live as long
+        self.products: dict[int, WgmmaProduct] = {}
+        self.conflicts: dict[tuple[int, int], tuple[bool, bool]] = {}
         machine.on_wave.append(self.reset)
 
     def reset(self) -> None:
@@ -191,34 +193,41 @@ class Warpgroups:
         for hook in self.machine.hooks:
             hook.on_wgmma_issue(item)
         if self.pending:
-            self._check_order(form, every)
-        used = form.d if form.a is None else np.concatenate([form.d, form.a])
-        if self.dirty[used][:, every].any():
-            self._report_fence(form, used, every, self.dirty, "written")
-        elif self.used[used][:, every].any():
-            self._report_fence(form, used, every, self.used, "read", FENCE)
+            self._check_order(item, every)
+        touched = form.touched
+        used = touched[:, None], every
+        if self.dirty[used].any():
+            self._report_fence(form, touched, every, self.dirty, "written")
+        elif self.used[used].any():
+            self._report_fence(form, touched, every, self.used, "read", FENCE)
         if self.machine.retires_now():
             self.wait(every, -1)  # in order: everything issued before comes first
             self._execute(item)
             return
-        self.held[used[:, None], every] += 1
+        self.held[used] += 1
         self.pending.append(item)
 
-    def _check_order(self, form: WgmmaStatement, every: Array) -> None:
+    def _check_order(self, item: Issue, every: Array) -> None:
         """Registers held by earlier wgmma may only be used as the same accumulator."""
-        if form.a is not None and self.held[form.a][:, every].any():
-            for other in self._pending_of(every):
-                if np.isin(form.a, other.form.d).any():
-                    raise self._touch_error("its A registers are", form.a, other, every)
-        if self.held[form.d][:, every].any():
-            for other in self._pending_of(every):
-                same = np.array_equal(other.form.d, form.d)
-                if not same and np.isin(form.d, other.form.d).any():
-                    raise self._touch_error("its accumulator overlaps", form.d, other, every)
+        form = item.form
+        met = [(other, self._conflict(form, other.form)) for other in self.pending]
+        for which, rows in enumerate((form.a, form.d)):
+            for other, found in met:
+                if found[which] and rows is not None and np.isin(other.warps, item.warps).any():
+                    what = ("its A registers are", "its accumulator overlaps")[which]
+                    raise self._touch_error(what, rows, other, every)
 
-    def _pending_of(self, warps: Array) -> list[Issue]:
-        """What these warps have issued and not waited for."""
-        return [item for item in self.pending if np.isin(expand(item.warps), warps).any()]
+    def _conflict(self, form: WgmmaStatement, earlier: WgmmaStatement) -> tuple[bool, bool]:
+        """Whether a statement's A registers, and its accumulator, are in the way of another one's
+        accumulator."""
+        key = id(form), id(earlier)
+        found = self.conflicts.get(key)
+        if found is None:
+            of_a = form.a is not None and bool(np.isin(form.a, earlier.d).any())
+            same = np.array_equal(earlier.d, form.d)
+            found = of_a, not same and bool(np.isin(form.d, earlier.d).any())
+            self.conflicts[key] = found
+        return found
 
     @staticmethod
     def _touch_error(what: str, rows: Array, other: Issue, every: Array) -> EmulationError:
@@ -304,8 +313,7 @@ class Warpgroups:
 
     def _retire(self, item: Issue) -> None:
         form = item.form
-        used = form.d if form.a is None else np.concatenate([form.d, form.a])
-        self.held[used[:, None], expand(item.warps)] -= 1
+        self.held[form.touched[:, None], expand(item.warps)] -= 1
         self._execute(item)
 
     def _execute(self, item: Issue) -> None:
