@@ -11,6 +11,7 @@ import pytest
 
 from fragir.emulator import EmulationError, Im2col, Report, TensorMap, run
 from fragir.emulator.instructions.alu import of2
+from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import where
 from tests.emulator.kernels import HEAD
 
@@ -321,3 +322,36 @@ DONE:
     out = np.zeros(2, np.uint32)
     run(ptx, grid=(2,), block=(1,), arguments=[TensorMap(array, (32,)), out])
     assert out.tolist() == [31, 31]
+
+
+# -- whole tiles -----------------------------------------------------------------------------------
+
+
+def test_a_tile_inside_of_the_array_is_copied_by_chunks() -> None:
+    rng = np.random.default_rng(0)
+    whole = 0
+    for _ in range(400):
+        rank = int(rng.integers(1, 6))
+        box = [int(rng.integers(1, 5)) for _ in range(rank - 1)] + [int(rng.choice([8, 16, 64]))]
+        steps = [int(rng.integers(1, 3)) for _ in range(rank - 1)] + [1]
+        array = np.zeros([int(b + rng.integers(0, 5)) for b in box[:-1]] + [box[-1] + 16], np.int16)
+        swizzle, atom = [(0, 16), (32, 16), (64, 16), (128, 16), (128, 64)][rng.integers(0, 5)]
+        if box[-1] * 2 > swizzle > 0:
+            continue
+        made = TensorMap(array, tuple(box), swizzle, None, tuple(steps), atom=atom)  # type: ignore[arg-type]
+        fields = made.fields(GLOBAL_BASE + 4096)
+        corner = [8 * int(rng.integers(0, 3)), *(int(rng.integers(-1, 4)) for _ in box[1:])]
+        address, inside = (each.ravel() for each in fields.tile(corner))
+        found = fields.whole_tile(corner)
+        assert (found is not None) == bool(inside.all())
+        if found is None:
+            continue
+        whole += 1
+        first, offsets, length = found
+        each = np.arange(0, 16, 2)
+        assert ((first + offsets)[:, None] + each).ravel().tolist() == address.tolist()
+        assert first + length == int(address.max()) + 2
+        start = 128 * int(rng.integers(0, 20))
+        places = fields.chunk_places(start, len(offsets))[:, None] + each
+        assert places.ravel().tolist() == fields.swizzled(start, len(address)).tolist()
+    assert whole > 50

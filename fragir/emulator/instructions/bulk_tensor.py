@@ -238,7 +238,11 @@ def _read(fields: MapFields, inside: Inside, start: int, room: int) -> tuple[I64
 
 
 def _cells(
-    memory: DeviceMemory, fields: MapFields, form: TensorCopy, corner: Sequence[int], offsets: list[int]
+    memory: DeviceMemory,
+    fields: MapFields,
+    form: TensorCopy,
+    corner: Sequence[int],
+    offsets: list[int],
 ) -> tuple[I64, Inside]:
     """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
     if form.mode == "tile" and form.reduction is None:

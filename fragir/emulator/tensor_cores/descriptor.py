@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -61,7 +62,15 @@ def chunk_addresses(
     of `depth_bytes` in all. MN-major (16-bit elements): chunk [k, j] holds elements 8j.. of the
     MN dimension at k. The 16-byte steps follow the canonical layouts of PTX ISA 9.7.15.5.1.2.
     """
-    fields = Descriptors.read(words)
+    return _chunk_addresses(words.tobytes(), rows, depth_bytes, element_bytes, transposed)
+
+
+@lru_cache(maxsize=64)
+def _chunk_addresses(
+    words: bytes, rows: int, depth_bytes: int, element_bytes: int, transposed: bool
+) -> U32:
+    """The same, once for what comes again: a ring's slots."""
+    fields = Descriptors.read(np.frombuffer(words, np.uint64))
     width, leading, stride = fields.width, fields.leading, fields.stride
     plain = width == 1
     if not transposed:
@@ -89,7 +98,9 @@ def chunk_addresses(
     address = fields.start + offset
     line = (address >> 7) - fields.base
     address = address ^ ((line & (width - 1)) << 4)
-    return (address & _WINDOW).astype(np.uint32)
+    result = (address & _WINDOW).astype(np.uint32)
+    result.flags.writeable = False
+    return result
 
 
 # The fields that say where bytes lie, by their lowest bits; each has 14.

@@ -14,12 +14,13 @@ from fragir.emulator.checks.races.clocks import (
     TIME_SHIFT,
     record,
     site_of,
+    unlike,
 )
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.transfers import WARPGROUP, expand
-from fragir.emulator.numbers.types import I64, Bools, distinct
+from fragir.emulator.numbers.types import I32, I64, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.barriers import MbarrierObjects, MbarrierPhases
@@ -77,7 +78,7 @@ class BulkCopies:
             else:
                 self._visible(where, lanes, recs)
                 self._refills(places, lane)
-            self.races.after_reads(self.sites.current, places, lanes, False)
+            self.races.after_reads(self.sites.current, places, lanes, False, alone=True)
             mine = record(ASYNC + clocks.now, column, self.sites.current, transfer.atomic)
             shared.written[places] = mine
             shared.written_at(ASYNC + clocks.now)
@@ -94,6 +95,9 @@ class BulkCopies:
 
     def _visible(self, where: I64, lanes: I64, recs: I64) -> None:
         """What the asynchronous proxy is to access must be visible to it."""
+        some = unlike(recs)  # the lane is the same everywhere
+        if not self.clocks.invisible(lanes.ravel()[some], recs.ravel()[some]).any():
+            return
         bad = self.clocks.invisible(lanes, recs)
         if not bad.any():
             return
@@ -179,8 +183,10 @@ class WgmmaReads:
         chunks = addresses + home[:, None]
         for first, at in zip(item.warps, chunks, strict=True):
             places = shared.places(at, CHUNK).ravel()
-            recs, index = np.unique(shared.written[places], return_index=True)
-            self._wgmma_sees(int(first), recs, places[index] << shared.shift)
+            written = shared.written[places]
+            some = unlike(written)
+            recs, index = np.unique(written[some], return_index=True)
+            self._wgmma_sees(int(first), recs, places[some[index]] << shared.shift)
             column = clocks.agent(int(first) * LANES, "wgmma", int(first))
             slot = int(first) % self.machine.warps_per_block // WARPGROUP
             rec = record(ASYNC + clocks.now, column, self.sites.current)
@@ -192,12 +198,18 @@ class WgmmaReads:
         clocks = self.clocks
         time, column = recs >> TIME_SHIFT, recs & COLUMN_MASK
         at = np.minimum(column, clocks.width - 1)
+        lanes = slice(first * LANES, (first + WARPGROUP) * LANES)
+
+        def by_warp(plane: int) -> I32:
+            known: I32 = clocks.known[plane, lanes][:, at].reshape(WARPGROUP, LANES, -1)
+            return np.maximum.reduce(known, axis=1)
+
+        known = np.where(column >= clocks.lanes, by_warp(0), by_warp(clocks.proxy))
+        late_for: Bools = (time > 0) & (time > known)
+        if not late_for.any():
+            return
         for warp in range(first, first + WARPGROUP):
-            lanes = slice(warp * LANES, (warp + 1) * LANES)
-            known = clocks.known[clocks.proxy, lanes].max(axis=0)[at]
-            if (agent := column >= clocks.lanes).any():
-                known[agent] = clocks.known[0, lanes].max(axis=0)[at[agent]]
-            bad = (time > 0) & (time > known)
+            bad = late_for[warp - first]
             if bad.any():
                 late, there = recs[bad], where[bad]
                 everybody = np.repeat(warp * LANES + np.arange(LANES), len(late))

@@ -205,9 +205,12 @@ class Clocks:
 
     def acquire(self, lanes: I64, vector: I32) -> None:
         """The lanes learn what was published."""
-        size = vector.shape[1]
-        part = self.known[:, lanes, :size]
-        self.known[:, lanes, :size] = np.maximum(part, vector[:, None])
+        size, rows = vector.shape[1], as_slice(lanes)
+        part = self.known[:, rows, :size]
+        if isinstance(rows, slice):  # a view
+            np.maximum(part, vector[:, None], out=part)
+        else:
+            self.known[:, rows, :size] = np.maximum(part, vector[:, None])
         counts = np.bincount(lanes // LANES)
         self.uneven[np.flatnonzero((counts > 0) & (counts < LANES))] = True
 
@@ -287,6 +290,24 @@ class Clocks:
         plane = self.fenced_plane(scope)
         vector[0] = vector[plane] if plane else 0
         return vector
+
+
+def as_slice(lanes: I64) -> slice | I64:
+    """Ascending lanes as a slice where they are neighbours."""
+    if not len(lanes):
+        return lanes
+    first, last = lanes.item(0), lanes.item(-1)
+    return slice(first, last + 1) if last - first + 1 == len(lanes) else lanes
+
+
+def unlike(records: I64) -> I64:
+    """Where records stand, as one row, that are not like the one before: most of what a copy or a
+    wgmma meets is alike."""
+    flat = records.ravel()
+    return np.concatenate([_FIRST[: flat.size], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+
+
+_FIRST = np.zeros(1, np.int64)
 
 
 def later(a: I32, b: I32 | None) -> I32:

@@ -23,6 +23,7 @@ from fragir.emulator.checks.races.clocks import (
     TIME_SHIFT,
     record,
     site_of,
+    unlike,
 )
 from fragir.emulator.checks.races.context import AccessGroup, Context
 from fragir.emulator.checks.races.hearsay import Hearsay
@@ -270,8 +271,10 @@ class SharedRaces:
             shared.note_reads(places, group, mine, clocks.lowest, settled=True)
             shared.read_time[places] = shared.newest_read = clocks.now
 
-    def after_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
-        """What has been read here must be known to those who write."""
+    def after_reads(
+        self, site: int, places: I64, who: I64, strong: bool, alone: bool = False
+    ) -> None:
+        """What has been read here must be known to those who write; `alone`: to one lane."""
         shared, clocks = self.places, self.clocks
         times = shared.read_time[places]
         if (
@@ -290,6 +293,12 @@ class SharedRaces:
             where = places << shared.shift
             recs = shared.chunk_read[where[:, :: max(CHUNK // shared.unit, 1)] // CHUNK]
             lanes = np.broadcast_to(who[:, :1, None], recs.shape)
+            if alone:
+                columns = np.moveaxis(recs, -1, 0)
+                some = unlike(columns)
+                asked = np.full(some.shape, who.flat[0])
+                if not clocks.unordered(asked, columns.ravel()[some]).any():
+                    return
             bad = clocks.unordered(lanes, recs)
             if bad.any():
                 self.clash_each("source", site, bad, lanes, where[:, :1, None], recs)
