@@ -23,6 +23,7 @@ from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.passes.tiling.choosing import choice_for
 from fragir.passes.tiling.gemm_schedule import configuration_of, may_have_roles, problem_of
+from fragir.passes.tiling.parts_memory import LAUNCH
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED
 from fragir.scheduling.choice import choose
 from fragir.scheduling.cost import compulsory, estimate
@@ -94,9 +95,9 @@ def decoding_row(product: Product, target: str) -> Row:
     """What is on its way to an SM, and the part of memory's rate that this lets a product have."""
     op = next(each for each in parse(product.program()).walk() if isinstance(each, frag.MatmulOp))
     problem = problem_of(op, (product.m, product.n, product.k), target)
-    found = configuration_of(choice_for(op, target).schedule)
+    found = configuration_of(choice_for(op, target, allocates=True).schedule)
     (m, n, k), sms = found.tile, problem.device.sms
-    blocks = ceil(product.m / m) * ceil(product.n / n)
+    blocks = ceil(product.m / m) * ceil(product.n / n) * found.parts
     resident = min(blocks, sms * found.resident(problem))
     cost = estimate(problem, found)
     return {
@@ -108,7 +109,8 @@ def decoding_row(product: Product, target: str) -> Row:
         "sms": min(blocks, sms) / sms,
         "flight": (found.stages - 1) * (min(m, product.m) + n) * k * 2 * resident / sms / KIB,
         "wanted": problem.device.in_flight / KIB,
-        "share": compulsory(problem) / cost.cycles,
+        "parts": found.parts,
+        "share": compulsory(problem) / (cost.cycles + LAUNCH * (found.parts > 1)),
         "limit": cost.limit,
     }
 
@@ -181,6 +183,7 @@ def main() -> int:
             Column("tile", "tile"),
             Column("stages", "stages", "d"),
             Column("roles", "roles"),
+            Column("parts", "parts", "d"),
             Column("sms", "SMs used", ".0%"),
             Column("flight", "KiB under way, an SM", ".1f"),
             Column("wanted", "memory wants", ".0f"),
@@ -189,7 +192,8 @@ def main() -> int:
         ),
         [decoding_row(product, target) for target in (TARGET, "sm_80") for product in few],
         "Under way: (stages - 1) slots of all blocks that run, over the SMs. The part of memory's "
-        "rate is the time for A and B at that rate, over the model's.",
+        "rate is the time for A and B at that rate, over the model's, where sums have parts with the "
+        "launch that sets their counts to zero.",
     )
     report = Report("schedules", command(options), machine(("xdsl",)), [table, decoding])
     present(report, options)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
 
 from fragir.compilation import pipeline
 from fragir.compilation.kernel import PLACES, Kernel, Place
@@ -66,7 +67,7 @@ def compile(
     filename: str = "<input>",
     comments: bool = False,
     lines: bool = False,
-    by_sizes: bool = True,
+    alone: bool = False,
     observe: Observer | None = None,
 ) -> Kernel:
     """Compiles a program, MLIR text or a module (which stays as it is), to a kernel.
@@ -77,10 +78,11 @@ def compile(
     are `fragir.compilation.kernel.Compiled`, but the type said is that of nearly all.
     `passes` are those that lead to the lane level, in place of what the program needs: names,
     pass-pipeline text (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field
-    `target` gets this one, unless its text says another. `by_sizes`: calls whose sizes are
-    multiples of 16 bytes may run an entry that relies on it (`Kernel.entry_for`), made by these
-    same passes only where none are listed. FragirError for everything that is wrong with the
-    program, with its place.
+    `target` gets this one, unless its text says another. `alone`: the PTX is all that a call runs,
+    as others launch it. Else, where no passes are listed, a call whose sizes are multiples of 16
+    bytes runs an entry that relies on it (`Kernel.entry_for`), and the sums of a product of few
+    tiles may have parts in memory that a call allocates, which makes a program of it. FragirError
+    for everything that is wrong with the program, with its place.
     """
     check_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
     if entry is not None:
@@ -90,7 +92,7 @@ def compile(
     start = time.perf_counter()
     text = program if isinstance(program, str) else None
     module = parse(program, filename) if isinstance(program, str) else program.clone()
-    kept = module if isinstance(program, str) or not by_sizes else program.clone()
+    kept = module if isinstance(program, str) or alone else program.clone()
     stages["parse"] = (time.perf_counter() - start) * 1e3
     name = choose_entry(module, entry)
     keep_only(module, name, text)
@@ -111,6 +113,8 @@ def compile(
                     found[known] = _declared_interface(interface_of(function), found.get(known))
 
     chosen = steps(module, "lane", target, passes)
+    if not alone and passes is None:
+        chosen = map(_allocating, chosen)
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
     look(module)
     start = time.perf_counter()
@@ -129,7 +133,7 @@ def compile(
 
         host = function_of(module, name)
         made = program_of(host, found[name], kernels, target, ptx, origins, stages, text)
-    if by_sizes and passes is None:
+    if not alone and passes is None:
 
         def again(which: Compiled, promises: Mapping[str, int]) -> Kernel:
             from fragir.compilation.second_entry import promised
@@ -143,7 +147,7 @@ def compile(
                 filename=filename,
                 comments=comments,
                 lines=lines,
-                by_sizes=False,
+                alone=True,
             )
 
         # kernels that a program of the host launches stand in the text, others are made of it
@@ -151,6 +155,11 @@ def compile(
             if has_open_sizes(each.signature):
                 each.again = partial(again, each)
     return cast("Kernel", made)
+
+
+def _allocating(one: ModulePass) -> ModulePass:
+    """A pass, told that a call allocates what it asks for."""
+    return replace(one, allocates=True) if hasattr(one, "allocates") else one
 
 
 def _declared_interface(now: Interface, before: Interface | None) -> Interface:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,6 +17,7 @@ from fragir.passes.tile_passes import TargetPass, kernels_of
 _NOT_BESIDE = ("frag.", "scf.", "memref.store", "memref.copy", "linalg.")
 
 
+@dataclass(frozen=True)
 class FragTilePass(TargetPass):
     """A loop over the tiles of C, and in it one over K that loads tiles of A and B and multiplies.
 
@@ -23,10 +26,13 @@ class FragTilePass(TargetPass):
     by warpgroups; else by warps with mma.sync. How A and B come through shared memory is made by
     frag-pipeline and what follows it, as the loops' attributes say.
 
-    The function must hold nothing but the product and operations on scalars.
+    The function must hold nothing but the product and operations on scalars. With `allocates` the
+    sums of few tiles may have parts in memory that the launch allocates: the function is then one
+    of the host.
     """
 
     name = "frag-tile"
+    allocates: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.tiling.choosing import choice_for
@@ -52,11 +58,17 @@ class FragTilePass(TargetPass):
                         "put it into the epilogue or into a function of its own",
                     )
             try:
-                kind, schedule = Gemm, choice_for(product, self.target).schedule
+                kind, schedule = Gemm, choice_for(
+                    product, self.target, allocates=self.allocates
+                ).schedule
                 if schedule.parts is not None:
                     from fragir.passes.tiling.sum_parts import GemmInParts  # few products have them
 
                     kind = GemmInParts
+                    if not product.in_parts:
+                        from fragir.passes.tiling.parts_memory import give_memory
+
+                        function, product = give_memory(function, product, schedule)
                 kind(function, product, schedule).run()
             except FragirError as error:
                 fail(product, str(error))

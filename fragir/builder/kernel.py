@@ -367,13 +367,13 @@ class KernelBuilder(
         *,
         comments: bool = False,
         lines: bool = False,
-        by_sizes: bool = True,
+        alone: bool = False,
         passes: str | Sequence[Given] | None = None,
     ) -> compiler.Kernel:
         """The kernel that runs, for a target (default: the one given to `fragir.kernel`).
 
-        `lines`: its PTX has `.loc` and `.file`, of the lines of Python. `by_sizes` and `passes` are
-        as of `fragir.compile`.
+        `lines`: its PTX has `.loc` and `.file`, of the lines of Python. `alone` and `passes` are as
+        of `fragir.compile`.
         """
         from fragir import compiler
 
@@ -384,7 +384,7 @@ class KernelBuilder(
                 target=target,
                 comments=comments,
                 lines=lines,
-                by_sizes=by_sizes,
+                alone=alone,
                 passes=passes,
             )
         except FragirError as error:

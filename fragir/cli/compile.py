@@ -184,6 +184,7 @@ class Compilation(NamedTuple):
             filename=self.name,
             comments=self.comments,
             lines=self.lines,
+            alone=True,
             observe=self.observe,
         )
         if language in ("c", "python"):  # the others need no ptxas
@@ -289,7 +290,12 @@ def _tell_slow(given: Compilation) -> None:
     from fragir import compiler
 
     kernel = compiler.compile(
-        given.text, target=given.target, entry=given.entry, passes=given.passes, filename=given.name
+        given.text,
+        target=given.target,
+        entry=given.entry,
+        passes=given.passes,
+        filename=given.name,
+        alone=True,
     )
     for remark in kernel.own_lint():  # of this PTX, which is all that others launch
         note(f"note: {remark}")

@@ -83,7 +83,7 @@ def several_values(
     check_kind(program, str | ModuleOp, "values takes the text of a program or a ModuleOp")
     wanted = [parse_request(one) for one in at]
     kernel = compiler.compile(
-        program, target=target, entry=entry, passes=passes, filename=filename, by_sizes=False
+        program, target=target, entry=entry, passes=passes, filename=filename, alone=True
     )
     known = program_tiles(program, target=target, entry=entry, passes=passes, filename=filename)
     assert known.ptx == kernel.ptx, "PTX depends on who looks at it"

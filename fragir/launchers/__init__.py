@@ -38,7 +38,8 @@ def launcher(kernel: Compiled, language: str) -> str:
     if not isinstance(kernel, Kernel):
         raise FragirError(
             f"{kernel.name} launches several kernels ({', '.join(k.name for k in kernel.parts)})",
-            hint="name one with --entry, in a program of frag.host, or take --launcher mlir",
+            hint="name one with --entry, in a program of frag.host, or take --launcher mlir; in "
+            "Python, fragir.compile(..., alone=True) makes one kernel of a product",
         )
     from fragir.launchers.plan import plan_of
 

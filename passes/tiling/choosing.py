@@ -27,16 +27,23 @@ from fragir.scheduling.choice import BETTER, ScheduleExplanation, described, exp
 from fragir.scheduling.cost import deep, estimate
 
 
-def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
+def choice_for(
+    product: frag.MatmulOp, target: str, *, allocates: bool = False
+) -> ScheduleChoice:
     """The schedule of a product. Where no attribute says it, a cost model may find a better one
     than the usual, also one with roles: of sizes that are known, or of a sample of those that a
-    launch may bring. FragirError where there is none."""
+    launch may bring. `allocates`: whether a launch gives memory for parts of sums by itself.
+    FragirError where there is none."""
     usual = schedule_for(product, target)
     choice = _in_one_go(product, usual, target)
     if product.through() and product.parts() is None:
         from fragir.passes.tiling.parts import with_parts  # few products have parts
 
         choice = choice._replace(schedule=with_parts(product, choice, target))
+    elif allocates and not product.in_parts:
+        from fragir.passes.tiling.parts_memory import with_own_parts
+
+        choice = choice._replace(schedule=with_own_parts(product, choice, target))
     return choice._replace(schedule=_in_order(product, choice.schedule, target))
 
 

@@ -73,7 +73,7 @@ def test_what_it_gains() -> None:
     assert not re.search(r"ld\.global\S*\.v4", text)
     entry = kernel.entry_for(dict.fromkeys(names, 64))
     assert re.search(r"ld\.global\S*\.v4\.b32", entry.ptx)
-    assert kernel.ptx == text == fragir.compile(ADD, target="sm_80", by_sizes=False).ptx
+    assert kernel.ptx == text == fragir.compile(ADD, target="sm_80", alone=True).ptx
 
 
 @pytest.mark.parametrize("shape", [(7, 24), (7, 25)])
@@ -163,8 +163,8 @@ def test_there_is_none() -> None:
     known = GEMM.replace("?x?xf16", "64x64xf16").replace("?x?xf32", "64x64xf32")
     attributes = "attributes {frag.divisible = {n = 8, k = 8}} {\n  frag.matmul"
     by_word = GEMM.replace("{\n  frag.matmul", attributes, 1)
-    for text, by_sizes in ((known, True), (by_word, True), (GEMM, False)):
-        kernel = fragir.compile(text, by_sizes=by_sizes)
+    for text, alone in ((known, False), (by_word, False), (GEMM, True)):
+        kernel = fragir.compile(text, alone=alone)
         assert kernel.entry_for(every) is kernel
     passes = "linalg-tile,frag-raster,frag-place,convert-frag-to-ptx"
     listed = fragir.compile(ADD, passes=passes)
