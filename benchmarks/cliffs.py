@@ -141,6 +141,11 @@ CASES: Sequence[Case] = (
         named("matmul", ("16x8192xf16", "8192x8192xf16"), "16x8192xf32"),
         1.1,
     ),
+    example("quantised/w4a16", "w4a16", 4.5, m=16, n=8192, k=8192, packed=8192, groups=128),
+    example(
+        *("quantised/w4a16_few", "w4a16_few", 1.3),
+        **{"m": 16, "n": 8192, "k": 8192, "packed": 8192, "groups": 128, "rows": 1, "columns": 64},
+    ),
 )
 
 
@@ -169,7 +174,7 @@ def cliffs(target: str, cases: Sequence[Case]) -> Table:
 
 def row(case: Case, target: str) -> dict[str, object]:
     """What the launches of a program take."""
-    program = fragir.compile(case.text, target=target, entry=case.entry)
+    program = fragir.compile(case.text, target=target, entry=case.entry).entry_for(case.sizes)
     models = [
         launch_model(
             Interface(kernel.signature, kernel.grid_attribute, kernel.promises),

@@ -18,6 +18,7 @@ KERNELS = {  # the kernels of a script by the names of the file's functions
     "fp8": {"fp8": "k", "fp8_warpgroups": "by_warpgroups"},
     "fp8_grouped": {"fp8_grouped": "k"},
     "w4a16": {"w4a16": "k"},
+    "w4a16_few": {"w4a16_few": "k"},
     "w4a16_zeros": {"w4a16_zeros": "k"},
     "w8a8": {"w8a8": "k", "w8a8_groups": "groups"},
 }
@@ -65,6 +66,13 @@ def w4a16(a: Array, w: Array, scale: Array) -> Array:
 def test_w4a16(m: int, n: int, k: int) -> None:
     sizes = {"m": m, "n": n, "k": k, "packed": -(-k // 32) * 32, "groups": -(-k // 64)}
     judged(FOLDER / "w4a16.mlir", sizes, {"c": w4a16}, rtol=2e-3)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(17, 130, 650), (1, 1, 1)])
+def test_w4a16_of_few_rows(m: int, n: int, k: int) -> None:
+    """Parts and counts are the launcher's, the bits the same each time."""
+    sizes = {"m": m, "n": n, "k": k, "packed": -(-k // 32) * 32, "groups": -(-k // 64)}
+    judged(FOLDER / "w4a16_few.mlir", sizes, {"c": w4a16}, rtol=2e-3)
 
 
 def w4a16_zeros(a: Array, w: Array, zeros: Array, scale: Array) -> Array:
