@@ -192,8 +192,8 @@ def main() -> int:
         ),
         [decoding_row(product, target) for target in (TARGET, "sm_80") for product in few],
         "Under way: (stages - 1) slots of all blocks that run, over the SMs. The part of memory's "
-        "rate is the time for A and B at that rate, over the model's, with another launch where sums "
-        "have parts.",
+        "rate is the time for A and B at that rate, over the model's; where sums have parts, with "
+        "another launch.",
     )
     report = Report("schedules", command(options), machine(("xdsl",)), [table, decoding])
     present(report, options)
