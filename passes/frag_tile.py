@@ -58,9 +58,10 @@ class FragTilePass(TargetPass):
                         "put it into the epilogue or into a function of its own",
                     )
             try:
-                kind, schedule = Gemm, choice_for(
-                    product, self.target, allocates=self.allocates
-                ).schedule
+                kind, schedule = (
+                    Gemm,
+                    choice_for(product, self.target, allocates=self.allocates).schedule,
+                )
                 if schedule.parts is not None:
                     from fragir.passes.tiling.sum_parts import GemmInParts  # few products have them
 

@@ -27,9 +27,7 @@ from fragir.scheduling.choice import BETTER, ScheduleExplanation, described, exp
 from fragir.scheduling.cost import deep, estimate
 
 
-def choice_for(
-    product: frag.MatmulOp, target: str, *, allocates: bool = False
-) -> ScheduleChoice:
+def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) -> ScheduleChoice:
     """The schedule of a product. Where no attribute says it, a cost model may find a better one
     than the usual, also one with roles: of sizes that are known, or of a sample of those that a
     launch may bring. `allocates`: whether a launch gives memory for parts of sums by itself.

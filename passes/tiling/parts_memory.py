@@ -236,9 +236,7 @@ def _zeros(name: str, type_: MemRefType[Attribute], product: Operation) -> func.
     zero = inner.insert(arith.ConstantOp(IntegerAttr(0, i32)))
     filled = inner.insert(frag.FillOp(zero, tile))
     inner.insert(frag.StoreOp(filled, block.args[0], list(body.args), masked=True))
-    block.add_ops(
-        [frag.ForTilesOp(shape, (*[1] * batch, *_COUNTS), Region(body)), func.ReturnOp()]
-    )
+    block.add_ops([frag.ForTilesOp(shape, (*[1] * batch, *_COUNTS), Region(body)), func.ReturnOp()])
     for op in function.walk():
         op.location = product.location
     return function

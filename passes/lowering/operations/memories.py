@@ -13,7 +13,8 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.memory_types import collapsed_type, kept_dims, mixed_numbers
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
-from fragir.layout import Layout
+from fragir.layout import Axis, Layout, Mode
+from fragir.layout.modes import XorMode
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.arithmetic import Distance, Stride, Value, times
 from fragir.passes.lowering.lane_builder import Lanes, note_count
@@ -29,7 +30,7 @@ from fragir.passes.lowering.memory import (
 )
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.tile_access import TileAccess
+from fragir.passes.lowering.tile_access import TileAccess, split
 from fragir.passes.remarks import allocate
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -138,14 +139,97 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
 
 def store(lanes: Lanes, op: frag.StoreOp) -> None:
     tile, state = frag.tile_of(op.tile), lanes.state
+    fragments = state.tiles[op.tile]
+    apart = _without_conflicts(state, tile, op)
+    if apart is not None:
+        access = TileAccess(
+            *(state.ar, state.hardware, apart, state.memories[op.memory]),
+            state.indices(op.all_indices()),
+            transposed=False,
+            masked=False,
+            target=state.target,
+            chunk=2,
+        )
+        access.store_parts(_exchanged(state, tile, fragments))
+        return
     try:
-        _access(state, tile, op).store(state.tiles[op.tile])
+        _access(state, tile, op).store(fragments)
     except BytesApart as apart:
         from fragir.passes.lowering.convert import convert  # few programs need it
 
         _tell_apart(state, op, apart)
         moved = convert(state, tile, apart.whole, state.tiles[op.tile])
         _access(state, apart.whole, op).store(moved)
+
+
+_FLIPPED = 16
+"""Columns of 32 bits, half of a swizzle of 128 bytes."""
+
+
+def _without_conflicts(
+    state: LoweringState, tile: frag.TileType, op: frag.StoreOp
+) -> frag.TileType | None:
+    """Accumulators of 32 bits in an order in which lanes store them without conflicts; None where
+    another tile is stored.
+
+    Four lanes have eight columns of a row, 32 bytes. With a swizzle of 128 bytes, by 16, those of
+    rows 2 i and 2 i + 1 lie in the same banks. If odd rows store columns 16 to 31 while even ones
+    store columns 0 to 15, four rows have all banks: a `selp` a register, for half of the passes.
+    """
+    memory = state.memories[op.memory]
+    plain = op.masked is None and op.transposed is None and len(tile.shape) == 2
+    if memory.bits != 32 or memory.layout is None or not memory.layout.exclusive or not plain:
+        return None
+    layout = tile.resolve()
+    if layout.exclusive or layout.where or tile.shape[1] % (2 * _FLIPPED):
+        return None
+    if not {"lane", "element"} <= set(layout.names):
+        return None
+    lane, element = layout.axis("lane"), layout.axis("element")
+    if lane.modes != (Mode(4, (0, 2)), Mode(8, (1, 0))) or element.modes[:1] != (Mode(2, (0, 1)),):
+        return None
+    flipped = Axis("lane", (lane.modes[0], XorMode(2, (1, _FLIPPED)), Mode(4, (2, 0))))
+    axes = tuple(flipped if axis is lane else axis for axis in layout.axes)
+    other = tile.with_layout(frag.ExplicitLayoutAttr(Layout(axes, layout.dims, layout.offset)))
+    return other if _passes(memory, other) < _passes(memory, tile) else None
+
+
+def _exchanged(
+    state: LoweringState, tile: frag.TileType, fragments: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Pairs of neighbours, those of odd rows with the ones 16 columns away in their places."""
+    ar, layout = state.ar, tile.resolve()
+    zeros = {axis.name: 0 for axis in layout.axes}
+    pairs = [pair for fragment in fragments for pair in split(ar, fragment, 2)]
+    places = [layout(**(zeros | {"element": 2 * at})) or (0, 0) for at in range(len(pairs))]
+    number = {(row, column): at for at, (row, column, *_) in enumerate(places)}
+    row = ar.rem(ar.div(state.hardware.axis("lane"), 4, "row"), 2)
+    odd = ar.predicate(ar.below(0, row))
+    assert odd is not None
+    both = ar.splat(odd, 2)
+    return [
+        ar.insert(ptx.SelectOp(both, pairs[number[i, j ^ _FLIPPED]], pair)).result
+        for (i, j, *_), pair in zip(places, pairs, strict=True)
+    ]
+
+
+def _passes(memory: LaneMemory, tile: frag.TileType) -> int:
+    """How often shared memory is asked for the first two elements of each lane of a warp: for half
+    a warp at a time, which has 128 bytes."""
+    layout, at = tile.resolve(), memory.layout
+    assert at is not None
+    zeros = {axis.name: 0 for axis in layout.axes}
+    total = 0
+    for half in range(2):
+        banks: dict[int, set[int]] = {}
+        for lane in range(16 * half, 16 * half + 16):
+            place = layout(**(zeros | {"lane": lane}))
+            assert place is not None
+            (word,) = at(**dict(zip((axis.name for axis in at.axes), place, strict=True))) or (0,)
+            for one in (word, word + 1):
+                banks.setdefault(one % 32, set()).add(one)
+        total += max(map(len, banks.values()))
+    return total
 
 
 def _loaded_whole(state: LoweringState, op: frag.LoadOp, apart: BytesApart) -> Sequence[SSAValue]:
