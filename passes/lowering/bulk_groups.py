@@ -89,22 +89,32 @@ class _Groups(Forward[State]):
 
 
 class GroupWaits:
-    """The waits of a function."""
+    """The waits of a function.
+
+    Where threads write to two memories by turns, and so wait for the copy before the last one, that
+    is waited for ahead of the last copy instead, where all threads meet anyway: once, not twice.
+    """
 
     def __init__(self, function: Operation):
-        self.ahead: dict[Operation, Wait] = {}
         self._memories = _Memories(function)
+        self._early = False
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
         targets = [target for target, _ in kinds]  # any order
         self._ordered = {target for target in targets if targets.count(target) > 1}
-        self._forward = _Groups(self._step, _merge_states)
-        self._forward.memories = self._memories
-        block = function.regions[0].block
-        self._forward.run(block, frozenset())
-        for op, state in self._forward.before.items():
-            wait = self._wait(op, dict(state))
-            if wait is not None:
-                self.ahead[op] = wait
+        self.ahead = self._find(function)
+        late = [wait for op, wait in self.ahead.items() if _writes_by_threads(op)]
+        if late and all(wait == Wait(1, False) for wait in late):
+            self._early = True
+            found = self._find(function)
+            if not any(map(_writes_by_threads, found)):
+                self.ahead = found
+
+    def _find(self, function: Operation) -> dict[Operation, Wait]:
+        forward = _Groups(self._step, _merge_states)
+        forward.memories = self._memories
+        forward.run(function.regions[0].block, frozenset())
+        waits = ((op, self._wait(op, dict(state))) for op, state in forward.before.items())
+        return {op: wait for op, wait in waits if wait is not None}
 
     def _step(self, op: Operation, state: State) -> State:
         ages = dict(state)  # any order
@@ -135,6 +145,8 @@ class GroupWaits:
             run = run_of(op)
             run = run if op is run[0] else []
             writes = {of(one.target) for one in run}
+            if self._early and op is run_of(op)[0] and is_store(op) and any(map(_is_here, ages)):
+                return Wait(0, any(target in self._ordered and target in ages for target in writes))
             if is_store(op):  # two may read the same
                 writes = touched = {target for target in writes if target in self._ordered}
             else:
@@ -152,6 +164,11 @@ class GroupWaits:
         if not needed:
             return None
         return Wait(min(age for age, _ in needed), any(written for _, written in needed))
+
+
+def _writes_by_threads(op: Operation) -> bool:
+    """Whether an operation waits for itself: of others a thread goes on that starts copies."""
+    return not is_store(op) and op.name not in ("frag.arrive", "frag.release")
 
 
 def _is_here(memory: SSAValue) -> bool:
@@ -233,8 +250,9 @@ def plan(lanes: Lanes, function: Operation) -> None:
     def wait_for(op: Operation, wait: Wait) -> None:
         read = "" if wait.written else ".read"
         state.ar.insert(ptx.SyncOp(f"cp.async.bulk.wait_group{read}", wait.pending))
-        # to arrive all threads meet anyway; of a slot the thread that copies says that it is free
-        if op.name not in ("frag.arrive", "frag.release"):
+        # to arrive all threads meet anyway, and to copy; of a slot the thread that copies says that
+        # it is free
+        if _writes_by_threads(op) or (is_store(op) and wait.written):
             state.wait_for_all()
 
     for op, wait in GroupWaits(function).ahead.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,19 @@ def test_what_it_takes() -> None:
 
     assert selects(256, "f32") - selects(256, "f16") == 128
     assert selects(16, "f32") == selects(16, "f16")
+
+
+@pytest.mark.parametrize("asynchrony", ["late", "random"])
+def test_a_block_meets_once_a_piece(asynchrony: str) -> None:
+    """Two memories by turns: the copy before the last one is waited for where all threads meet to
+    start another, in the next tile, too."""
+    kernel = fragir.compile(product(512, (128, 256, 64), "f16", "f32", 64), target="sm_90a")
+    assert len(re.findall(r"bar\.sync\s+\d+, 256;", kernel.ptx)) == 4  # pieces of 64 columns
+    assert kernel.ptx.count("cp.async.bulk.wait_group.read") == 4
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-4, 5, (rows, 64)).astype(np.float16) for rows in (128, 512))
+    c = np.zeros((128, 512), np.float32)
+    options = {"check": True, "asynchrony": asynchrony, "schedule": 2}
+    report = kernel(a, b, c, on="emulator", resident=1, **options)
+    assert not report.findings
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
