@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     IntegerType,
@@ -49,10 +50,11 @@ from fragir.passes.structured.values import (
 
 class AxisPlaces(NamedTuple):
     """Where a tile is along an axis: its first place, and those along each loop, the outermost
-    first."""
+    first, and how far these run."""
 
     first: Size
     loops: tuple[Place, ...]
+    sizes: tuple[Size, ...]
     linear: Place
     end: Size
 
@@ -202,11 +204,15 @@ class PlaceAccesses:
 
     def _last(self, memory: SSAValue, places: Sequence[Place], axes: Axes) -> _Found | None:
         """The last dimensions of memory that are these axes."""
-        at = len(places)
+        at, shape = len(places), memref_type(memory.type).get_shape()
         groups: list[tuple[int, ...]] = []
         for axis in reversed(axes):
             own = self.axes[axis].loops if axis in self.axes else ()
             if not own or tuple(places[max(0, at - len(own)) : at]) != own:
+                return None
+            # of a part of memory fewer lie behind each other
+            inner = zip(shape[at - len(own) + 1 : at], self.axes[axis].sizes[1:], strict=True)
+            if any(size not in (DYNAMIC_INDEX, extent) for size, extent in inner):
                 return None
             groups.append(tuple(range(at - len(own), at)))
             at -= len(own)

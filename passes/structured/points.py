@@ -366,11 +366,11 @@ class PointKernel:
             at -= 1
             if own:
                 linear = self.build.counting_place(axis, first[at])
-                found = self.split(linear, [sizes[loop] for loop in own])
+                extents = tuple(sizes[loop] for loop in own)
+                found = tuple(self.split(linear, extents))
                 places.update(zip(own, found, strict=True))
-                self.accesses.axes[axis] = AxisPlaces(
-                    first[at], tuple(found), linear, self.build.product([sizes[x] for x in own])
-                )
+                end = self.build.product(extents)
+                self.accesses.axes[axis] = AxisPlaces(first[at], found, extents, linear, end)
         return places
 
     def split(self, linear: Place, sizes: Sequence[Size]) -> list[Place]:

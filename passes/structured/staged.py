@@ -121,10 +121,11 @@ def _shape(
         bits = max(element_bits(x.type) for x in op.body.block.args)
     if bits <= (32 if way is SumWay.REGISTERS else 16):
         # larger ones read less, of as many as fill a GPU
-        taller, wider = (tile_size(x, LARGE, y) for x, y in ((rows, high), (columns, wide)))
-        known = isinstance(rows, int) and isinstance(columns, int)
-        if known and outer * tiles_of(rows, taller) * tiles_of(columns, wider) >= 2 * BLOCKS:
-            high, wide = taller, wider
+        heights = [LARGE, 2 * LARGE] if way is SumWay.WARPGROUPS else [LARGE]
+        for most in heights if isinstance(rows, int) and isinstance(columns, int) else ():
+            taller, wider = tile_size(rows, most, high), tile_size(columns, LARGE, wide)
+            if outer * tiles_of(rows, taller) * tiles_of(columns, wider) >= 2 * BLOCKS:
+                high, wide = taller, wider
     if isinstance(depth, int) and depth % deep and depth % (deep // 2) == 0:
         deep //= 2
     return {ROWS: high, COLUMNS: wide, DEPTH: tile_size(depth, deep, deep // 2)}
@@ -307,7 +308,7 @@ class ProductWriter(BestWriter):
             first = build.product([at if isinstance(at, int) else at.value, step])
             linear = build.counting_place(DEPTH, first)
             own = self._kernel.split(linear, inner)
-            accesses.axes[DEPTH] = AxisPlaces(first, tuple(own), linear, total)
+            accesses.axes[DEPTH] = AxisPlaces(first, tuple(own), tuple(inner), linear, total)
             return product.load([*before, *places[:-1], *own])
 
         def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:

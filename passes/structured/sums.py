@@ -517,7 +517,7 @@ class SumWriter:
                 linear = build.counting_place(DEPTH, start)
                 own = self._kernel.split(linear, inner)
                 end = total if deep is None else deep.end
-                accesses.axes[DEPTH] = AxisPlaces(start, tuple(own), linear, end)
+                accesses.axes[DEPTH] = AxisPlaces(start, tuple(own), tuple(inner), linear, end)
                 return turn([*places, *own], held)
 
             return self._nest([total], held, along, step, deep)

@@ -37,6 +37,23 @@ def test_a_part_is_read() -> None:
     assert np.array_equal(found, 2 * a[3:17:2, 5:21])
 
 
+def test_a_part_of_what_is_computed_is_read() -> None:
+    """Rows of a part do not lie behind each other, as its loops alone would have it."""
+    a = numbers(8, 8)
+    text = """func.func @f(%a: tensor<8x8xf32>) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<8x8xf32>
+  %v = linalg.add ins(%a, %a : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>)
+    -> tensor<8x8xf32>
+  %p = tensor.extract_slice %v[0, 0] [4, 4] [1, 1] : tensor<8x8xf32> to tensor<4x4xf32>
+  %n = tensor.empty() : tensor<4x4xf32>
+  %r = linalg.add ins(%p, %p : tensor<4x4xf32>, tensor<4x4xf32>) outs(%n : tensor<4x4xf32>)
+    -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}"""
+    (found,) = judged(text, "a", [a], "sm_80")
+    assert np.array_equal(found, 4 * a[:4, :4])
+
+
 def test_a_part_is_written() -> None:
     a, b = numbers(20, 40), numbers(7, 16, seed=1)
     text = f"""func.func @f(%a: tensor<20x40xf32>, %b: tensor<7x16xf32>) -> tensor<20x40xf32> {{
