@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fragir.cli.arguments import Loaded
     from fragir.emulator import Finding, FragmentUse
     from fragir.emulator.checks.selection import MakesCheck
+    from fragir.emulator.report import Schedules
     from fragir.ptx import Module
 
 DEPENDS = "schedule-dependent"
@@ -112,7 +113,8 @@ def main(
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
     checks = [import_object(text, "--with takes MODULE:CLASS") for text in further]
-    findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
+    examined = examine(launch, module, arguments, seeds, uses, checks)
+    findings, remarks, instructions, of_schedules = examined
     remarks = remarks + _judged_by_ptxas(launch, module, performance)
     listed = [r for r in remarks if performance or r.kind == "fragment"]
     findings, remarks = findings + listed, [r for r in remarks if r not in listed]
@@ -124,6 +126,8 @@ def main(
     if as_json:
         found = list(map(finding_json, findings))
         document: Document = {"findings": found, "instructions": instructions}
+        if of_schedules is not None:
+            document["schedules"] = _schedules_json(of_schedules, seeds + 2)
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)
@@ -134,9 +138,29 @@ def main(
         print_table(FINDING_COLUMNS, [finding_row(finding_json(finding)) for finding in findings])
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
+    if of_schedules is not None and not any(f.severity == "error" for f in findings):
+        _print_schedules(of_schedules, seeds + 2)
     if not strict and exit_code is None and any(f.severity == "letter" for f in findings):
         note("wrong by the letter of the PTX ISA only; --strict makes these count")
     return exit_code
+
+
+def _schedules_json(found: Schedules, runs: int) -> Document:
+    return {
+        "judged": "every" if found.every else f"{runs} that ran",
+        "open": [{"line": one.line, "why": one.why} for one in found.open],
+        "assumptions": found.assumptions,
+    }
+
+
+def _print_schedules(found: Schedules, runs: int) -> None:
+    """For which schedules this holds, with these values."""
+    if found.every:
+        assumed = f" (assumed: {', '.join(found.assumptions)})" if found.assumptions else ""
+        print(f"schedules: every{assumed}")
+        return
+    print(f"schedules: the {runs} that ran; up to the schedule are")
+    print_table(("line", "why"), [[str(one.line), one.why] for one in found.open])
 
 
 _FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")
@@ -158,6 +182,16 @@ def _fragment_row(use: FragmentUse) -> list[str]:
     ]
 
 
+class Examined(NamedTuple):
+    """Findings of all runs, each once, remarks, the warp instructions of the first run, and for
+    which schedules that one speaks; None where it was stopped."""
+
+    findings: list[Finding]
+    remarks: list[Finding]
+    instructions: int
+    schedules: Schedules | None
+
+
 def examine(
     launch: LaunchOptions,
     module: Module,
@@ -165,8 +199,8 @@ def examine(
     seeds: int,
     uses: list[FragmentUse] | None = None,
     checks: Sequence[MakesCheck] = (),
-) -> tuple[list[Finding], list[Finding], int]:
-    """The findings of all runs, each once, remarks, and the warp instructions of the first.
+) -> Examined:
+    """What all runs show.
 
     `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours.
     """
@@ -175,7 +209,7 @@ def examine(
 
     runs: list[list[Finding]] = []
     remarks: list[Finding] = []
-    instructions, first = 0, None
+    instructions, first, of_schedules = 0, None, None
     budget = Budget(launch.limit)
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(schedules(seeds)):
@@ -206,6 +240,7 @@ def examine(
                 found = result.findings
                 if index == 0:
                     print_notes(result)
+                    of_schedules = result.schedules
                 if uses is not None:
                     uses += result.fragments
                 remarks = remarks or result.remarks
@@ -215,7 +250,7 @@ def examine(
                     found = [*found, _depends(launch, first, results, schedule, asynchrony)]
             runs.append(found)
             progress((index + 1) / (seeds + 2))
-    return gather(*runs), remarks, instructions
+    return Examined(gather(*runs), remarks, instructions, of_schedules)
 
 
 def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:

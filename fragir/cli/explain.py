@@ -285,7 +285,7 @@ class _Run(NamedTuple):
         if not self.checks:
             return told
         uses: list[FragmentUse] = []
-        findings, _, _ = examine(launch, parse(self.text, self.name), loaded, 0, uses)
+        findings = examine(launch, parse(self.text, self.name), loaded, 0, uses).findings
         return told._replace(how=f"{told.how}, every check on", findings=findings, fragments=uses)
 
     @property

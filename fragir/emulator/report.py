@@ -124,6 +124,7 @@ KINDS: dict[str, str] = {
     "wgmma-fence": "registers of a wgmma were written, or read, without a wgmma.fence before it",
     "wgmma-registers": "registers of a pending wgmma are touched (stops the run)",
     "cluster-barrier": "barrier.cluster.arrive and .wait of a thread do not take turns",
+    "schedule": "an arrival or a wait may fall into another phase of a barrier than it did",
     "registers": "setmaxnreg asks for more than the block's pool has, or in the wrong direction",
     "operand": "an operand holds what PTX gives no meaning: metadata, a size, a parity",
     "unretired": "an asynchronous copy or wgmma was still pending when its thread exited",
@@ -217,11 +218,42 @@ class Statistics:
         self.decode_seconds += other.decode_seconds
 
 
+@dataclass(frozen=True, slots=True)
+class OpenSchedule:
+    """An instruction whose outcome is up to the schedule, by its line in the PTX, and why."""
+
+    line: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """For which schedules a run with checks speaks: for every one, or for those that ran where some
+    instructions are `open`. `assumptions`: what that takes for granted, by name."""
+
+    open: list[OpenSchedule]
+    assumptions: list[str]
+
+    @property
+    def every(self) -> bool:
+        return not self.open
+
+    def with_(self, other: Schedules | None) -> Schedules:
+        """Of two launches."""
+        if other is None:
+            return self
+        return Schedules(
+            [*self.open, *(one for one in other.open if one not in self.open)],
+            [*self.assumptions, *(a for a in other.assumptions if a not in self.assumptions)],
+        )
+
+
 @dataclass(slots=True)
 class Report:
     """Statistics and findings of one launch; `fragments` where they were asked for.
 
     `remarks` are findings of severity remark (the kinds in `PERFORMANCE`), `findings` all others.
+    `schedules`: with checks, for which schedules they speak.
     `printed`: what the kernel printed, one text for each lane's printf, in the order of execution.
     `notes`: sentences on the launch, say of constants that nobody has set.
     """
@@ -232,6 +264,7 @@ class Report:
     fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])
     printed: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    schedules: Schedules | None = None
 
     def __repr__(self) -> str:
         ran = f"{self.statistics.total} warp instructions, {self.statistics.mma} on tensor cores"
@@ -245,6 +278,8 @@ class Report:
         self.fragments += other.fragments
         self.printed += other.printed
         self.notes += [note for note in other.notes if note not in self.notes]
+        if other.schedules is not None:
+            self.schedules = other.schedules.with_(self.schedules)
 
 
 Asynchrony: TypeAlias = Literal["late", "early", "random"]

@@ -66,13 +66,17 @@ def test_ring(schedule: int | None, asynchrony: Asynchrony) -> None:
     [
         # The consumer lets go of the stage that its wgmma still reads.
         ("xor.b32 %r12, %r8, 8", "mov.b32 %r12, %r8", {"pending-source", "deadlock"}),
-        ("wait_group.sync.aligned 1", "wait_group.sync.aligned 2", {"pending-source"}),
+        ("wait_group.sync.aligned 1", "wait_group.sync.aligned 2", {"pending-source", "schedule"}),
         # The producer does not wait for the consumer.
-        ("@!%p3 bra WAIT_EMPTY;", "", {"pending-source", "pending-copy", "race", "deadlock"}),
+        (
+            "@!%p3 bra WAIT_EMPTY;",
+            "",
+            {"pending-source", "pending-copy", "race", "deadlock", "schedule"},
+        ),
         # The consumer does not wait for the producer.
-        ("@!%p3 bra WAIT_FULL;", "", {"race", "pending-copy", "uninitialised"}),
+        ("@!%p3 bra WAIT_FULL;", "", {"race", "pending-copy", "uninitialised", "schedule"}),
         ("bar.sync 0;", "", {"mbarrier"}),
-        ("2304;", "2048;", {"mbarrier", "deadlock", "pending-copy", "race"}),
+        ("2304;", "2048;", {"mbarrier", "deadlock", "pending-copy", "race", "schedule"}),
     ],
 )
 def test_broken_rings(old: str, new: str, found: set[str]) -> None:

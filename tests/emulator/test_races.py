@@ -16,7 +16,8 @@ FAULTS = [f for f in faults() if f.kind in KINDS]
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
 def test_the_fault_is_reported(fault: Fault) -> None:
-    found = fault.findings(mended=False)
+    # a phase that ends early breaks rules of phases too
+    found = [f for f in fault.findings(mended=False) if f.kind != "schedule"]
     assert [(f.kind, f.line, f.severity) for f in found] == [
         (fault.kind, fault.line, fault.severity)
     ], fault.purpose
@@ -41,7 +42,8 @@ def test_races_are_found_in_any_order(fault: Fault, schedule: int) -> None:
     """The two sides may come in either order; the finding is at the later one."""
     kinds = {f.kind for f in fault.findings(mended=False, schedule=schedule)}
     assert "race" in kinds
-    assert kinds <= {"race", "uninitialised", "pending-copy"}  # what may come of it
+    # what may come of it
+    assert kinds <= {"race", "uninitialised", "pending-copy", "schedule"}
 
 
 WAVES = """

@@ -81,6 +81,13 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "An even phase has integer parity 0 and an odd phase has integer parity of 1. So the valid "
         "values of phaseParity operand are 0 and 1.",
     ),
+    # Lanes of a warp that look at an mbarrier, of which one goes on: warps stay together mostly.
+    "phase": (
+        "mbarrier.test_wait, mbarrier.try_wait",
+        "The .parity variant of the instructions test for the completion of the phase indicated by "
+        "the operand phaseParity, which is the integer parity of either the current phase or the "
+        "immediately preceding phase of the mbarrier object.",
+    ),
     # A subtraction, whose result nobody may have used yet.
     "window": (
         "cvta",

@@ -192,6 +192,8 @@ CHECK = (
     ("definedness.definedness", "Definedness"),
     ("races.races", "Races"),
     ("synchronisation", "Synchronisation"),
+    ("schedules.generations", "Generations"),
+    ("schedules.choices", "Choices"),
     ("conflicts", "Conflicts"),
     ("register_pool", "RegisterPool"),
     ("extents", "Extents"),

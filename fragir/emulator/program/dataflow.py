@@ -139,7 +139,7 @@ class Dataflow:
         with statement(self.program, placed.ins):
             return targets(self.program, placed.ins, placed.scope)
 
-    def _successors(self, at: int) -> list[int]:
+    def successors(self, at: int) -> list[int]:
         placed = self.program.code[at]
         ins = placed.ins
         after = [at + 1] if at + 1 < len(self.program.code) else []
@@ -154,7 +154,7 @@ class Dataflow:
     def blocks(self) -> dict[int, tuple[int, list[int]]]:
         """The straight pieces of the program: where each begins -> its end, and what follows it."""
         count = len(self.program.code)
-        successors = [self._successors(at) for at in range(count)]
+        successors = [self.successors(at) for at in range(count)]
         starts = {r.start for r in self.program.routines.values()}
         leaders = set(starts)
         for at, to in enumerate(successors):
