@@ -89,6 +89,7 @@ class Made(NamedTuple):
     values: Sequence[Any]
     expected: Any
     which: int = 2
+    resident: int | None = None
 
 
 def multiplied(config: Config) -> Made:
@@ -98,18 +99,19 @@ def multiplied(config: Config) -> Made:
 
 
 def attention(keys: int) -> Made:
-    """Two warpgroups, and blocks of 64 keys: what the kernel itself makes of them."""
+    """Two warpgroups, blocks of 128 keys, three tiles of one block: what the kernel itself makes
+    of them."""
     text = (EXAMPLES / "attention/forward_overlapped.mlir").read_text("utf-8")
     kernel = fragir.compile(text, target="sm_90a")
     rng = np.random.default_rng(3)
     q, k, v = (
         rng.standard_normal(shape).astype(np.float16)
-        for shape in ((1, 70, 64), (1, keys, 64), (1, keys, 64))
+        for shape in ((3, 70, 64), (1, keys, 64), (1, keys, 64))
     )
     o = np.zeros_like(q)
-    values: list[Any] = [q, k, v, o, np.zeros((1, 70), np.float32), 1]
-    kernel(*values, on="emulator")
-    return Made(kernel, values, o.copy(), 3)
+    values: list[Any] = [q, k, v, o, np.zeros((3, 70), np.float32), 1]
+    kernel(*values, on="emulator", resident=1)
+    return Made(kernel, values, o.copy(), 3, 1)
 
 
 def ring_by_hand() -> Made:
@@ -122,7 +124,7 @@ def ring_by_hand() -> Made:
     return Made(kernel, [a, b, c], a.astype(np.float32) @ b.astype(np.float32))
 
 
-# six blocks of keys and four: the last has another slot, and its slot another phase
+# three blocks of keys and two: the last has another slot, and its slot another phase
 OTHERS = {
     "attention": (lambda: attention(330), lambda: attention(202)),
     "ring by hand": (ring_by_hand,),
@@ -161,7 +163,7 @@ def _launched(made: Made) -> tuple[dict[str, Any], list[Any]]:
 
     values = [_copied(value) for value in made.values]
     with mock.patch.object(fragir.emulator, "run", record):
-        made.kernel(*values, on="emulator")
+        made.kernel(*values, on="emulator", resident=made.resident)
     return calls[0], values
 
 

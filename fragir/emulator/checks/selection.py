@@ -193,7 +193,7 @@ CHECK = (
     ("races.races", "Races"),
     ("synchronisation", "Synchronisation"),
     ("schedules.generations", "Generations"),
-    ("schedules.choices", "Choices"),
+    ("schedules.choices", "OpenChoices"),
     ("conflicts", "Conflicts"),
     ("register_pool", "RegisterPool"),
     ("extents", "Extents"),

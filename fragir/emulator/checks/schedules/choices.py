@@ -41,7 +41,7 @@ ASSUMPTIONS = {
 }
 
 
-class Choices(Hooks):
+class OpenChoices(Hooks):
     """Says in the report for which schedules a run speaks."""
 
     def on_launch_end(self) -> None:
@@ -105,9 +105,9 @@ def _choice(
         return "a strong load sees what another thread has written by then"
     if row.access == "atomic" and hands_on:
         return "fences order what was before an atomic after those that came first"
-    if words[0] == "activemask":
+    if row.name == "activemask":
         return "which lanes go together"
-    if words[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait")):
+    if row.step == "wait for phase":
         return "" if is_poll(program, flow, at) else "an mbarrier is looked at once"
     for operand in ins.operands:
         for node in walk(operand):

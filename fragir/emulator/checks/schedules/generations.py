@@ -51,7 +51,7 @@ class Over(NamedTuple):
     phase: int
 
 
-class Look(NamedTuple):
+class PhaseLook(NamedTuple):
     """Lanes that have seen the end of a phase, when, and by which instruction."""
 
     phase: int
@@ -70,7 +70,7 @@ class Mbarrier:
     over: Over | None = None
     ended: I32 | None = None
     arrived: I32 | None = None
-    looks: list[Look] = field(default_factory=list[Look])
+    looks: list[PhaseLook] = field(default_factory=list[PhaseLook])
 
 
 class Generations(Hooks):
@@ -156,7 +156,9 @@ class Generations(Hooks):
         elif kind == "wait":
             self._learn(lanes, known.ended)
             self.clocks.uneven[distinct(lanes // LANES)] = True  # each knows of its own look
-            known.looks.append(Look(known.phase, lanes.copy(), self.clocks.now, self.sites.current))
+            known.looks.append(
+                PhaseLook(known.phase, lanes.copy(), self.clocks.now, self.sites.current)
+            )
             self.clocks.now += 1
         elif kind == "phase":
             self._phase(position, known)
@@ -334,7 +336,7 @@ def _first_joins(program: Program) -> set[int]:
     waiting = [
         at + 1
         for at, placed in enumerate(code)
-        if placed.ins.opcode[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+        if program.opcode(placed.ins).step == "wait for phase"
     ]
     found, seen = set[int](), set[int]()
     while waiting:
