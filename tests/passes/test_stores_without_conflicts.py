@@ -41,6 +41,24 @@ def test_no_bank_is_asked_twice(n: int, tile: tuple[int, int, int], element: str
     np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32).T)
 
 
+def test_old_c_is_read_so_too() -> None:
+    old = """ epilogue {
+  ^bb0(%sum: f32, %old: f32):
+    %r = arith.addf %sum, %old : f32
+    frag.yield %r : f32
+  }"""
+    text = product(96, (128, 96, 64), "f16", "f32", 64).replace("x96xf32>\n", f"x96xf32>{old}\n")
+    kernel = fragir.compile(text, target="sm_90a")
+    assert "ld.shared.v2" in kernel.ptx
+    a, b = (np.ones((rows, 64), np.float16) for rows in (128, 96))
+    c = np.arange(128 * 96, dtype=np.float32).reshape(128, 96)
+    expected = c + 64
+    report = kernel(a, b, c, on="emulator", check=True)
+    assert not report.findings
+    assert not [one for one in report.remarks if one.kind == "bank-conflict"]
+    np.testing.assert_array_equal(c, expected)
+
+
 def test_what_it_takes() -> None:
     """A selp a register, none of what has 16 bits or half a swizzle of columns."""
 

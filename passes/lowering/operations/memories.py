@@ -30,7 +30,7 @@ from fragir.passes.lowering.memory import (
 )
 from fragir.passes.lowering.packed import BytesApart, PackedAccess
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.tile_access import TileAccess, split
+from fragir.passes.lowering.tile_access import TileAccess, join, split
 from fragir.passes.remarks import allocate
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -131,6 +131,13 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
     except BytesApart as apart:
         state.tiles[op.tile] = _loaded_whole(state, op, apart)
         return
+    turned = _without_conflicts(state, op.tile.type, op)
+    if turned is not None:
+        tile, width = op.tile.type, op.tile.type.chunk // 2
+        pairs = _exchanged(state, tile, _pairs(state, turned, op).load())
+        chunks = [pairs[at : at + width] for at in range(0, len(pairs), width)]
+        state.tiles[op.tile] = [join(state.ar, chunk) for chunk in chunks]
+        return
     if memory.layout is None and isinstance(access, TileAccess):
         lanes.bind_each(op.tile, access.load_chunk)
     else:
@@ -142,15 +149,7 @@ def store(lanes: Lanes, op: frag.StoreOp) -> None:
     fragments = state.tiles[op.tile]
     apart = _without_conflicts(state, tile, op)
     if apart is not None:
-        access = TileAccess(
-            *(state.ar, state.hardware, apart, state.memories[op.memory]),
-            state.indices(op.all_indices()),
-            transposed=False,
-            masked=False,
-            target=state.target,
-            chunk=2,
-        )
-        access.store_parts(_exchanged(state, tile, fragments))
+        _pairs(state, apart, op).store_parts(_exchanged(state, tile, fragments))
         return
     try:
         _access(state, tile, op).store(fragments)
@@ -166,18 +165,32 @@ _FLIPPED = 16
 """Columns of 32 bits, half of a swizzle of 128 bytes."""
 
 
+def _pairs(state: LoweringState, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp) -> TileAccess:
+    """An access of shared memory by pairs of neighbours."""
+    return TileAccess(
+        *(state.ar, state.hardware, tile, state.memories[op.memory]),
+        state.indices(op.all_indices()),
+        transposed=False,
+        masked=False,
+        target=state.target,
+        chunk=2,
+    )
+
+
 def _without_conflicts(
-    state: LoweringState, tile: frag.TileType, op: frag.StoreOp
+    state: LoweringState, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp
 ) -> frag.TileType | None:
-    """Accumulators of 32 bits in an order in which lanes store them without conflicts; None where
-    another tile is stored.
+    """Accumulators of 32 bits in an order in which lanes access them without conflicts; None of
+    another tile.
 
     Four lanes have eight columns of a row, 32 bytes. With a swizzle of 128 bytes, by 16, those of
-    rows 2 i and 2 i + 1 lie in the same banks. If odd rows store columns 16 to 31 while even ones
-    store columns 0 to 15, four rows have all banks: a `selp` a register, for half of the passes.
+    rows 2 i and 2 i + 1 lie in the same banks. If odd rows access columns 16 to 31 while even
+    ones access columns 0 to 15, four rows have all banks: a `selp` a register, half of the passes.
     """
     memory = state.memories[op.memory]
     plain = op.masked is None and op.transposed is None and len(tile.shape) == 2
+    if isinstance(op, frag.LoadOp) and op.broadcast is not None:
+        return None
     if memory.bits != 32 or memory.layout is None or not memory.layout.exclusive or not plain:
         return None
     layout = tile.resolve()
