@@ -92,7 +92,8 @@ class Program(Compiled):
         """FragirError: a program launches its kernels itself."""
         raise FragirError(
             f"{self.name} has several kernels, each with a grid of its own",
-            hint="call it on arrays, or launch one of its kernels",
+            hint="call it on arrays, launch one of its kernels, or compile with alone=True where one "
+            "kernel does it",
         )
 
     def __call__(
