@@ -92,8 +92,8 @@ class Program(Compiled):
         """FragirError: a program launches its kernels itself."""
         raise FragirError(
             f"{self.name} has several kernels, each with a grid of its own",
-            hint="call it on arrays, launch one of its kernels, or compile with alone=True what one "
-            "kernel can do",
+            hint="call it on arrays, launch one of its kernels, or compile with alone=True what "
+            "one kernel can do",
         )
 
     def __call__(
