@@ -116,9 +116,12 @@ class PlaceAccesses:
             if turned:
                 found = build.put(frag.TransposeOp(found, (1, 0)), name)
             return TileValue(found, axes)
+        line = self._in_a_line(memory, places, axes) if sure else None
+        if line is not None:  # where what is behind an end may be another element
+            mask = self._all_inside(axes)
+            load = frag.GatherOp(line[0], [self._index(line[1], axes)], tile, mask=mask)
+            return TileValue(build.put(load, name), axes)
         where = self.inside(DEPTH) if DEPTH in axes else None
-        if sure:
-            memory, places = self._in_a_line(memory, places, axes)
         indices = [self._index(place, axes) for place in places]
         mask = where and build.widen(where, axes)
         load = frag.GatherOp(memory, indices, tile, masked=masked, mask=mask and mask.value)
@@ -137,6 +140,18 @@ class PlaceAccesses:
             return insert(arith.CmpiOp(x[0], bound, "slt"))
 
         return build.map([places.linear], (axis,), IntegerType(1), less)
+
+    def _all_inside(self, axes: Axes) -> SSAValue | None:
+        """Which places are before the ends of all axes; None where all are."""
+        build, found = self._build, [self.inside(axis) for axis in axes]
+        tiles = [tile for tile in found if tile is not None]
+        if len(tiles) < 2:
+            return build.widen(tiles[0], axes).value if tiles else None
+
+        def every(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
+            return reduce(lambda one, other: insert(arith.AndIOp(one, other)), x)
+
+        return build.map(tiles, axes, IntegerType(1), every).value
 
     def _index(self, place: Place, axes: Axes) -> int | SSAValue:
         if isinstance(place, int):
@@ -261,18 +276,16 @@ class PlaceAccesses:
 
     def _in_a_line(
         self, memory: SSAValue, places: Sequence[Place], axes: Axes
-    ) -> tuple[SSAValue, Sequence[Place]]:
-        """Memory as one dimension, where it is known how far that goes. Behind the end of a tile it
-        may be another element, of which nothing is made."""
+    ) -> tuple[SSAValue, Place] | None:
+        """Memory as one dimension, and where in it, if it is known how far that goes."""
         shape = memref_type(memory.type).get_shape()
-        if len(shape) < 2 or not _is_plain(memory) or not 0 <= min(shape):
-            return memory, places
-        if prod(shape) > LARGEST_INDEX:
-            return memory, places
+        known = min(shape, default=0) > 0 and prod(shape) <= LARGEST_INDEX
+        if len(shape) < 2 or not known or not _is_plain(memory):
+            return None
         linear = places[0]
         for size, place in zip(shape[1:], places[1:], strict=True):
             linear = self._joined_place(linear, size, place, axes)
-        return self._with_groups(memory, [range(len(shape))]), [linear]
+        return self._with_groups(memory, [range(len(shape))]), linear
 
     def _joined_place(self, outer: Place, size: Size, inner: Place, order: Axes) -> Place:
         """outer * size + inner."""
