@@ -175,6 +175,35 @@ def nchw(x: Array, f: Array) -> Array:
     return convolved(x.transpose(0, 2, 3, 1), f.transpose(2, 3, 1, 0)).transpose(0, 3, 1, 2)
 
 
+def test_nothing_is_read_behind_an_end() -> None:
+    """What the result holds at first, with a dimension of one element last: behind the end of a
+    tile's columns begins the next row, which another block writes."""
+    kinds = '["parallel", "parallel", "parallel", "reduction"]'
+    maps = ", ".join(
+        f"affine_map<(i, j, b, k) -> ({x})>" for x in ("b, i, k", "b, j, k", "i, j, b")
+    )
+    types = "memref<1x70x8xi32>, memref<1x70x8xi32>"
+    text = f"""
+func.func @f(%x: memref<1x70x8xi32>, %z: memref<1x70x8xi32>, %y: memref<70x70x1xi32>) {{
+  linalg.generic {{indexing_maps = [{maps}], iterator_types = {kinds}}}
+      ins(%x, %z : {types}) outs(%y : memref<70x70x1xi32>) {{
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  }}
+  func.return
+}}
+"""
+    kernel = fragir.compile(text, target="sm_80")
+    assert "st.shared" in kernel.ptx
+    a, b = numbers((1, 70, 8), np.int32, 0), numbers((1, 70, 8), np.int32, 1)
+    y = numbers((70, 70, 1), np.int32, 2)
+    wanted = y + (a[0] @ b[0].T)[:, :, None]
+    assert not kernel(a, b, y, on="emulator", check=True).findings
+    np.testing.assert_array_equal(y, wanted)
+
+
 def depthwise(x: Array, f: Array) -> Array:
     """NCHW images, of which each channel has its filter."""
     views = np.lib.stride_tricks.sliding_window_view(x, f.shape[1:], axis=(2, 3))
