@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 Place = Literal["emulator", "gpu", "auto"]
 PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
 EMULATED_RESIDENT = 4
-"""Blocks that run at once on the emulator, as far as a grid goes by it, and the tiles that each has
-where there are more."""
+"""Blocks that run at once on the emulator, as far as a grid goes by it, where few tiles are."""
 EMULATED_THREADS = 256 * 32
 """Threads that the emulator runs side by side."""
 
@@ -365,8 +364,8 @@ class Kernel(Compiled):
         """How many blocks run at once; None where the grid does not depend on it.
 
         A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
-        matrix already has blocks of several tiles; of `sizes` that give many more tiles as many as
-        it runs side by side.
+        matrix already has blocks of several tiles; of `sizes` that give more tiles as many as it
+        runs side by side, each of two tiles at least.
         """
         grid = self.grid_attribute
         if grid is None or not grid.asks_for_residents:
@@ -377,7 +376,7 @@ class Kernel(Compiled):
             if sizes is None:
                 return EMULATED_RESIDENT
             most = EMULATED_THREADS // prod(self.block)
-            return max(EMULATED_RESIDENT, min(prod(self.grid(sizes)) // EMULATED_RESIDENT, most))
+            return max(EMULATED_RESIDENT, min(prod(self.grid(sizes)) // 2, most))
         return driver.resident_blocks(
             self._on_this_gpu,
             self.name,

@@ -159,6 +159,9 @@ class BulkCopies:
 # wgmma in shared memory: what it reads must be known, and visible to the asynchronous proxy.
 
 
+FEW = 8  # columns of so many that are cheaper to pick before what each warp knows is found
+
+
 class WgmmaReads:
     def __init__(self, context: Context, races: SharedRaces) -> None:
         self.machine, self.clocks, self.sites = context.machine, context.clocks, context.sites
@@ -201,8 +204,10 @@ class WgmmaReads:
         lanes = slice(first * LANES, (first + WARPGROUP) * LANES)
 
         def by_warp(plane: int) -> I32:
-            known: I32 = clocks.known[plane, lanes][:, at].reshape(WARPGROUP, LANES, -1)
-            return np.maximum.reduce(known, axis=1)
+            known: I32 = clocks.known[plane, lanes].reshape(WARPGROUP, LANES, -1)
+            if FEW * len(at) < clocks.width:
+                return np.maximum.reduce(known[:, :, at], axis=1)
+            return np.maximum.reduce(known, axis=1)[:, at]
 
         known = np.where(column >= clocks.lanes, by_warp(0), by_warp(clocks.proxy))
         late_for: Bools = (time > 0) & (time > known)
