@@ -9,7 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    NoneAttr,
+    ShapedType,
+)
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
@@ -92,7 +99,9 @@ def compile(
     start = time.perf_counter()
     text = program if isinstance(program, str) else None
     module = parse(program, filename) if isinstance(program, str) else program.clone()
-    kept = module if isinstance(program, str) or alone else program.clone()
+    kept = None
+    if isinstance(program, ModuleOp) and not alone and _is_open(program):
+        kept = program.clone()  # whose owner may change it
     stages["parse"] = (time.perf_counter() - start) * 1e3
     name = choose_entry(module, entry)
     keep_only(module, name, text)
@@ -133,12 +142,15 @@ def compile(
 
         host = function_of(module, name)
         made = program_of(host, found[name], kernels, target, ptx, origins, stages, text)
-    if not alone and passes is None:
+    source = text if kept is None else kept
+    if not alone and passes is None and source is not None:
 
-        def again(which: Compiled, promises: Mapping[str, int]) -> Kernel:
+        def again(
+            which: Compiled, promises: Mapping[str, int], source: ModuleOp | str = source
+        ) -> Kernel:
             from fragir.compilation.second_entry import promised
 
-            once_more = parse(text, filename) if text is not None else kept.clone()
+            once_more = parse(source, filename) if isinstance(source, str) else source.clone()
             promised(once_more, which.name, which.signature, promises)
             return compile(
                 once_more,
@@ -155,6 +167,22 @@ def compile(
             if has_open_sizes(each.signature):
                 each.again = partial(again, each)
     return cast("Kernel", made)
+
+
+def _is_open(module: ModuleOp) -> bool:
+    """Whether a size or stride of an argument is known to a call only."""
+    inputs = [
+        type_
+        for function in module.ops
+        if isinstance(function, func.FuncOp)
+        for type_ in function.function_type.inputs
+        if isinstance(type_, ShapedType)
+    ]
+    return any(
+        DYNAMIC_INDEX in type_.get_shape()
+        or not isinstance(getattr(type_, "layout", NoneAttr()), NoneAttr)
+        for type_ in inputs
+    )
 
 
 def _allocating(one: ModulePass) -> ModulePass:
