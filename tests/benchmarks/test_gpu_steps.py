@@ -56,7 +56,7 @@ def test_attention(kit: Builder, there: Any, monkeypatch: pytest.MonkeyPatch) ->
     attention.prepare(kit)
     gpu = there()
     found = result(attention, kit, "d64 causal")
-    assert list(found["results"]) == ["fragir 128x64 w8", "fragir overlapped 128x64"]
+    assert list(found["results"]) == ["fragir 128x64 w8", "fragir overlapped 128x128"]
     for one in found["results"].values():
         middle, low, high = one["tflops"]
         assert low <= middle <= high
