@@ -272,7 +272,7 @@ def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
 def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[ModulePass]:
     """The same passes; what `frag-tile` will do with each product is printed ahead of it."""
     from fragir.passes.frag_tile import FragTilePass
-    from fragir.passes.tiling.choosing import explain_schedules
+    from fragir.passes.tiling.explained import explain_schedules
 
     found = False
     for one in steps:

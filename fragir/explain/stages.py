@@ -106,7 +106,7 @@ class StageRecorder:
     def _schedules(self, target: str) -> list[str]:
         """What `frag-tile` will do with each product."""
         from fragir.errors import FragirError
-        from fragir.passes.tiling.choosing import explain_schedules
+        from fragir.passes.tiling.explained import explain_schedules
 
         try:
             return [str(one) for one in explain_schedules(self._module, target)]

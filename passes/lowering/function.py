@@ -34,7 +34,6 @@ from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Stride, Value
 from fragir.passes.lowering.copies import has_cp_async
 from fragir.passes.lowering.lane_builder import Lanes, names_of_sizes
 from fragir.passes.lowering.memory import LaneMemory, row_major
-from fragir.passes.lowering.roles import RESIDENT, check_shared_out
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.remarks import REMARKS
 from fragir.plugins import package_of
@@ -196,6 +195,8 @@ class FunctionLowering:
         lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
         lowered.attributes.update(self.state.attributes)
         if BLOCKS_PER_SM in self.function.attributes:
+            from fragir.passes.lowering.roles import RESIDENT  # few programs need it
+
             lowered.attributes[RESIDENT] = IntegerAttr(self._resident(), i64)
         remarks = [*frag.sizes_of(self.function.attributes.get(REMARKS))]
         remarks += self.state.remarks
@@ -205,6 +206,8 @@ class FunctionLowering:
 
     def _resident(self) -> int:
         """The blocks that the function wants a multiprocessor to hold."""
+        from fragir.passes.lowering.roles import check_shared_out
+
         try:
             blocks = blocks_per_sm(self.function)
             assert blocks is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -21,9 +21,11 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Costs, Features
-from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 from fragir.passes.placing.relations import asking
 from fragir.passes.placing.sites import Asked
+
+if TYPE_CHECKING:
+    from fragir.layout.planning.planner import ConversionPlan
 
 
 class Price(NamedTuple):
@@ -87,6 +89,8 @@ class Prices:
 
     def why_not(self, source: Layout, target: Layout, element: Attribute) -> str:
         """Why there is no conversion."""
+        from fragir.layout.planning.planner import plan_conversion  # few programs need it
+
         try:
             plan_conversion(source, target, _moved_bits(element)[0], self._features, self._costs)
         except FragirError as error:
@@ -100,6 +104,8 @@ class Prices:
             return IMPOSSIBLE
 
     def _planned_price(self, source: Layout, target: Layout, bits: int, predicates: bool) -> Price:
+        from fragir.layout.planning.planner import plan_conversion  # few programs need it
+
         try:
             plan = plan_conversion(source, target, bits, self._features, self._costs)
         except FragirError:

@@ -18,18 +18,19 @@ from fragir.dialects.limits import LANE_REGISTERS
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.mlir.diagnostics import LocatedFailure, fail, trial
-from fragir.passes.placing.inference import Chosen, Inference
 from fragir.passes.placing.placement import placed_type, set_layout, tile_text
 from fragir.passes.placing.relations import Demand, Plain
-from fragir.passes.placing.sites import MemorySite
-from fragir.passes.placing.tables import Move
 
 if TYPE_CHECKING:
+    from fragir.passes.placing.inference import Chosen, Inference
     from fragir.passes.placing.memories import SharedMatrix
+    from fragir.passes.placing.tables import Move
 
 
 def write(inference: Inference) -> None:
     """Makes what is to be had in other layouts, then places the tiles."""
+    from fragir.passes.placing.sites import MemorySite
+
     for chosen in inference.chosen:
         for move in chosen.moves:
             _insert(chosen, move)

@@ -61,3 +61,23 @@ def test_every_public_name_is_there(room: str) -> None:
     stub = Path(__file__).parents[2] / "fragir" / room.removeprefix(".") / "__init__.pyi"
     named = {line.split()[-1] for line in stub.read_text().splitlines() if " import " in line}
     assert named == set(done.stdout.split())
+
+
+def test_a_product_imports_what_it_needs() -> None:
+    """No choice among layouts or schedules, where there is none, and no explanation of one."""
+    text = """func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
+  frag.matmul %a, %b into %c : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf32>
+  func.return
+}
+"""
+    code = f"import fragir; fragir.compile({text!r}, target='sm_80')"
+    found = imported(["-c", code])
+    rooms = {"fragir.scheduling", "fragir.emulator", "fragir.reference", "numpy", "lark"}
+    files = {
+        *("fragir.layout.planning.planner", "fragir.passes.placing.inference"),
+        *("fragir.passes.tiling.open_sizes", "fragir.passes.tiling.parts"),
+        "fragir.passes.tiling.explained",
+    }
+    assert {"fragir.passes.placing.relations", "fragir.passes.tiling.choosing"} <= found
+    assert found & files == set()
+    assert {name for name in found if name.startswith(tuple(rooms))} == set()

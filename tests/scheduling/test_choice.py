@@ -356,7 +356,7 @@ def test_the_model_knows_operands_that_are_transposed() -> None:
 
 
 def test_roles_are_explained() -> None:
-    from fragir.passes.tiling.choosing import explain_schedules
+    from fragir.passes.tiling.explained import explain_schedules
 
     text = """func.func @gemm(%a: memref<8192x8192xf16>, %b: memref<8192x8192xf16>,
                     %c: memref<8192x8192xf16>) {

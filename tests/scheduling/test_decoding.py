@@ -9,7 +9,8 @@ import pytest
 import fragir
 from fragir.compiler import parse
 from fragir.dialects import frag
-from fragir.passes.tiling.choosing import choice_for, explain_schedules
+from fragir.passes.tiling.choosing import choice_for
+from fragir.passes.tiling.explained import explain_schedules
 from fragir.passes.tiling.gemm_schedule import configuration_of, problem_of
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, Configuration
 from fragir.scheduling.cost import compulsory, deep, estimate, is_bound_by_memory

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import fragir
 from fragir.compiler import parse
 from fragir.dialects import frag
-from fragir.passes.tiling.choosing import choice_for, explain_schedules
+from fragir.passes.tiling.choosing import choice_for
+from fragir.passes.tiling.explained import explain_schedules
 from fragir.passes.tiling.gemm_schedule import configuration_of
 from fragir.passes.tiling.open_sizes import sample, sample_problems
 from fragir.passes.tiling.schedule import schedule_for

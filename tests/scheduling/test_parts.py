@@ -13,7 +13,8 @@ import fragir
 from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
-from fragir.passes.tiling.choosing import choice_for, explain_schedules
+from fragir.passes.tiling.choosing import choice_for
+from fragir.passes.tiling.explained import explain_schedules
 from fragir.passes.tiling.gemm_schedule import configuration_of, problem_of
 from fragir.scheduling.candidates import FRAG_TILE, Configuration, configurations, in_parts
 from fragir.scheduling.cost import at_least, estimate
