@@ -281,7 +281,7 @@ class Relations:
         is open too."""
         while self._opened:
             root = self._opened.pop()
-            for other in self._links.get(root, set()) | self._alternatives(root):
+            for other in self._links.get(root, set()) | self._alternatives(root):  # any order
                 if other not in self._open:
                     self._open_class(other)
 
