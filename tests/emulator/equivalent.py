@@ -59,6 +59,12 @@ _PHASE = (
     "When used with .parity modifier, the phaseParity operand indicates the integer parity of "
     "either the current phase or the immediately preceding phase of the mbarrier object.",
 )
+_FENCE = (
+    "wgmma.fence",
+    "The wgmma.fence instruction must be issued by all warps of the warpgroup ... between a "
+    "register access by a thread in the warpgroup and any wgmma.mma_async instruction that "
+    "accesses the same registers.",
+)
 _EMPTY = (
     "cp.async.commit_group",
     "If there are no uncommitted cp.async instructions then cp.async.commit_group results in an "
@@ -160,40 +166,29 @@ RULES = (
     ),
     Rule(
         "attention",
-        r"@%p1 mbarrier\.init.* \[%mbarriers0\+8\], 2;|.*try_wait.* \[%mbarriers0\+8\], 1;",
-        ("one arrival more", "one arrival less", "not waited for"),
-        (),
-        "the queries' only slot is filled once, for which the phase before the first is waited "
-        "for: nobody looks at what arrives there",
-        *_PHASE,
-    ),
-    Rule(
-        "attention",
-        r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%mbarriers0\+8\];",
-        ("deleted", "without its guard"),
-        (),
-        "the queries' only slot is not filled again",
-        *_PHASE,
-    ),
-    Rule(
-        "attention",
-        r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%r\d+\+64\];",
-        ("deleted", "without its guard"),
-        (-1,),
-        "the last slot of the values is not filled again: nobody waits for this phase",
+        r"bar\.warp\.sync 4294967295;",
+        ("deleted",),
+        (0,),
+        "the warp that fetches meets again for the slots of keys, before the queries' next phase",
         *_PHASE,
     ),
     Rule(
         "attention",
         r"wgmma\.fence\.sync\.aligned;",
         ("deleted",),
-        (2,),
+        (2, 4),
         "the fence ahead of the first of two products stands behind all accesses to the second's "
         "registers",
-        "wgmma.fence",
-        "The wgmma.fence instruction must be issued by all warps of the warpgroup ... between a "
-        "register access by a thread in the warpgroup and any wgmma.mma_async instruction that "
-        "accesses the same registers.",
+        *_FENCE,
+    ),
+    Rule(
+        "attention",
+        r"wgmma\.fence\.sync\.aligned;",
+        ("deleted",),
+        (1,),
+        "of blocks of 128 keys, 128 queries cut one at most beside the last: the loop over them has "
+        "one turn, and nobody has touched its registers before",
+        *_FENCE,
     ),
     Rule(
         "attention",

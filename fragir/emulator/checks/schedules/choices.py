@@ -136,10 +136,10 @@ def _goes_back(program: Program, branch: int, to: int) -> bool:
         placed = program.code[at]
         return targets(program, placed.ins, placed.scope)
 
-    goes = {*ways(branch), branch + 1}
+    goes = [*ways(branch), branch + 1]
     for way in list(goes):
         if branch < way < len(program.code):
             ins = program.code[way].ins
             if program.opcode(ins).ends == "branch" and ins.guard is None:
-                goes.update(ways(way))
+                goes += ways(way)
     return any(way <= to for way in goes)
