@@ -347,10 +347,9 @@ builtin.module {
           %169 = arith.constant 1.000000e+00 : f32
           %sums_9 = arith.select %165, %166, %169 : f32
           %170 = math.log %sums_9 fastmath<afn> : f32
-          %171 = arith.addf %168, %170 fastmath<afn> : f32
-          %logs_1 = arith.subf %171, %78 fastmath<afn> : f32
-          %172 = arith.constant 0xff800000 : f32
-          %logs_2 = arith.select %165, %logs_1, %172 : f32
+          %logs_1 = arith.addf %168, %170 fastmath<afn> : f32
+          %171 = arith.constant 0xff800000 : f32
+          %logs_2 = arith.select %165, %logs_1, %171 : f32
           frag.yield %logs_2 : f32
         }
         frag.store %logs, %lse[%row_3, %164] masked : !frag.tile<128xf32>, memref<?x?xf32>

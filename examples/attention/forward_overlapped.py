@@ -251,8 +251,8 @@ def forward(
                 sums = k.select(any_seen, state["total"].sum(1), 1)
                 each = v_scale / sums if fp8 else 1 / sums
                 answer = k.select(any_seen[:, None], acc * each[:, None], 0).cast(answers)
-                logs = state["top"] * (scale * LOG_2) + k.log(sums) - (8 * LOG_2 if fp8 else 0)
-                logs = k.select(any_seen, logs, -np.inf)
+                logs = state["top"] * (scale * LOG_2) + k.log(sums)
+                logs = k.select(any_seen, logs - 8 * LOG_2 if fp8 else logs, -np.inf)
                 row, head = work.row + part * rows, work.head
                 if varlen:
                     held.release()
