@@ -67,7 +67,7 @@ CONVERTED = "%v = frag.convert %u : !frag.tile<16x32xf32> -> !frag.tile<16x32xf3
 def test_fragments_are_formed_at_their_store(rest: str, later: bool) -> None:
     module = fragir.parse(CHAIN.format(rest))
     (load,) = [op for op in module.walk() if isinstance(op, frag.LoadOp)]
-    assert defers(load) == later
+    assert defers(load, {}) == later
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_kernel_of_the_builder_takes_passes() -> None:
         ("frag-tlie", r"there is no pass frag-tlie \(did you mean frag-tile\?\)"),
         ("frag-tile{", r"`frag-tile\{` is no pipeline, at column 11: "),
         ("frag-tile{target=}", r"is no pipeline, at column 18"),
-        ("frag-tile{x=3}", r"the pass frag-tile\{x=3.*\(its options: target\)"),
+        ("frag-tile{x=3}", r"the pass frag-tile\{x=3.*\(its options: target, allocates\)"),
         ("frag-bufferize{x}", r"\(it has no options\)"),
         ([3], "a pass is a name, its text with options, or a ModulePass, not int"),
         ([ModuleOp], "or a ModulePass, not "),

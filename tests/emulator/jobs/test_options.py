@@ -119,7 +119,9 @@ def test_the_run_command(capsys: pytest.CaptureFixture[str], divided: Divided) -
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_compiled_products(divided: Divided, target: str) -> None:
     """mma and wgmma, cp.async in flight when the wave is cut; with checks and without."""
-    compiled = fragir.compile((EXAMPLES / "gemm.mlir").read_text(), target=target)
+    # alone: an entry for rows of whole 16 bytes has a grid too small to divide
+    text = (EXAMPLES / "gemm.mlir").read_text()
+    compiled = fragir.compile(text, target=target, alone=True)
     rng = np.random.default_rng(2)
     a, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((200, 40), (40, 136)))
     c = np.zeros((200, 136), np.float32)
