@@ -10,7 +10,7 @@ threads meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeGuard
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i64
@@ -76,7 +76,9 @@ class _Memories:
 class _Groups(Forward[State]):
     """Behind roles, what they have copied out may be under way."""
 
-    memories: _Memories
+    def __init__(self, step: Callable[[Operation, State], State], memories: _Memories):
+        super().__init__(step, _merge_states)
+        self._memories = memories
 
     def _follow_regions(self, op: Operation, state: State) -> State:
         end = super()._follow_regions(op, state)
@@ -84,7 +86,7 @@ class _Groups(Forward[State]):
             return end
         copies = [inner for inner in op.walk() if is_store(inner)]
         return _merge_states(
-            end, frozenset((m, 0) for one in copies for m in self.memories.touched(one))
+            end, frozenset((m, 0) for one in copies for m in self._memories.touched(one))
         )
 
 
@@ -95,8 +97,8 @@ class GroupWaits:
     is waited for ahead of the last copy instead, where all threads meet anyway: once, not twice.
     """
 
-    def __init__(self, function: Operation):
-        self._memories = _Memories(function)
+    def __init__(self, function: Operation, memories: _Memories):
+        self._memories = memories
         self._early = False
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
         targets = [target for target, _ in kinds]  # any order
@@ -110,8 +112,7 @@ class GroupWaits:
                 self.ahead = found
 
     def _find(self, function: Operation) -> dict[Operation, Wait]:
-        forward = _Groups(self._step, _merge_states)
-        forward.memories = self._memories
+        forward = _Groups(self._step, self._memories)
         forward.run(function.regions[0].block, frozenset())
         waits = ((op, self._wait(op, dict(state))) for op, state in forward.before.items())
         return {op: wait for op, wait in waits if wait is not None}
@@ -203,11 +204,10 @@ def _written_by_threads(function: Operation) -> set[SSAValue]:
     return found
 
 
-def _check_roles(function: Operation) -> None:
+def _check_roles(function: Operation, memories: _Memories) -> None:
     """Ends the pass where a role touches what another one copies out: only the thread that starts
     a copy can wait for it. Copies of one kind are not ordered anyway."""
     owners: dict[SSAValue, set[tuple[Region | None, bool]]] = {}
-    memories = _Memories(function)
     for op in function.walk():
         if is_store(op):
             for memory in memories.touched(op):
@@ -245,7 +245,7 @@ def plan(lanes: Lanes, function: Operation) -> None:
                  "engine may not see that; write frag.copy async")  # fmt: skip
     if not stores:
         return
-    _check_roles(function)
+    _check_roles(function, memories)
 
     def wait_for(op: Operation, wait: Wait) -> None:
         read = "" if wait.written else ".read"
@@ -255,7 +255,7 @@ def plan(lanes: Lanes, function: Operation) -> None:
         if _writes_by_threads(op) or (is_store(op) and wait.written):
             state.wait_for_all()
 
-    for op, wait in GroupWaits(function).ahead.items():
+    for op, wait in GroupWaits(function, memories).ahead.items():
         state.ahead[op] = lambda op=op, wait=wait: wait_for(op, wait)
 
     def wait_for_all(_end: Operation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from fragir.emulator.checks.races.clocks import (
     MBARRIER,
     PENDING,
     TIME_SHIFT,
+    Clocks,
     distinct,
     later,
     record,
@@ -20,13 +22,14 @@ from fragir.emulator.checks.races.clocks import (
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.shared_places import SharedPlaces
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64
+from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.block_exits import BlockExits
     from fragir.emulator.checks.races.hearsay import Acquired
     from fragir.emulator.checks.races.strong_accesses import StrongAccesses
     from fragir.emulator.machine.events import BarrierEvent, Event
+    from fragir.emulator.machine.machine import Machine
 
 
 # -- mbarrier objects ------------------------------------------------------------------------------
@@ -164,6 +167,28 @@ class Arrivals:
         return vector
 
 
+class ClusterPhases:
+    """Which arrivals at the barrier of a cluster, and which waits for it, are of one phase."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._lanes = clocks.lanes
+        self._counts = np.zeros((2, len(clocks.own)), np.int64)  # arrivals, waits of each lane
+
+    def of(self, kind: str, lanes: I64) -> Iterator[tuple[int, int, I64]]:
+        """(cluster, phase, lanes of it): the next arrival of each, or its next wait."""
+        counts = self._counts[0 if kind == "arrive" else 1]
+        groups = np.stack([lanes // self._lanes, counts[lanes]])
+        counts[lanes] += 1
+        for cluster, phase in np.unique(groups, axis=1).T.tolist():
+            yield cluster, phase, lanes[(groups[0] == cluster) & (groups[1] == phase)]
+
+
+def are_whole(machine: Machine, blocks: I64) -> Bools:
+    """Of each lane, given by its block: whether all that is alive of that block is among them."""
+    alive = machine.alive.reshape(machine.blocks, -1).sum(axis=1)
+    return (np.bincount(blocks, minlength=machine.blocks) == alive)[blocks]
+
+
 class Barriers:
     """`exits` is told who has come to a relaxed barrier of the cluster, `mbarriers` whose
     initialisations an arrival fences, `strong` who stands at a barrier."""
@@ -190,8 +215,7 @@ class Barriers:
         #: By block and barrier, or by cluster, from -1 down, and phase: what those who have
         #: arrived have heard.
         self._heard: dict[tuple[int, int], list[Acquired]] = {}
-        #: Of the cluster's barrier, by lane: arrivals and waits so far.
-        self._counts = np.zeros((2, self.machine.warps * LANES), np.int64)
+        self._phases = ClusterPhases(self.clocks)
 
     def event(
         self,
@@ -220,9 +244,7 @@ class Barriers:
                 return
         blocks = lanes // per
         if kind == "release" and machine.cluster_size == 1:
-            alive = machine.alive.reshape(machine.blocks, -1).sum(axis=1)
-            whole = np.bincount(blocks, minlength=machine.blocks) == alive
-            all_of = whole[blocks]
+            all_of = are_whole(machine, blocks)
             if all_of.any():
                 clocks.join_blocks(lanes[all_of])
             lanes, blocks = lanes[~all_of], blocks[~all_of]
@@ -252,11 +274,7 @@ class Barriers:
 
     def _cluster(self, kind: str, lanes: I64) -> None:
         clocks = self.clocks
-        counts = self._counts[0 if kind == "arrive" else 1]
-        groups = np.stack([lanes // clocks.lanes, counts[lanes]])
-        counts[lanes] += 1
-        for cluster, phase in np.unique(groups, axis=1).T.tolist():
-            part = lanes[(groups[0] == cluster) & (groups[1] == phase)]
+        for cluster, phase, part in self._phases.of(kind, lanes):
             key = cluster, phase
             if kind == "arrive":
                 self._clusters.pop((cluster, phase - 2), None)

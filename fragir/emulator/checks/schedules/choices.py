@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.races.clocks import ACQUIRING, RELEASING, STRONG_WORDS
+from fragir.emulator.checks.races.clocks import STRONG_WORDS, is_ordering
 from fragir.emulator.program.dataflow import Dataflow, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.flow import targets
@@ -74,17 +74,13 @@ def choices(program: Program) -> Iterator[tuple[int, str]]:
     used = Counter[Register]()
     for each in flow.roles:
         used.update(each.read if each.guard is None else (*each.read, each.guard))
-    hands_on = any(_orders(row, words) for row, words in program.rows())
+    hands_on = any(
+        is_ordering(row, words) and row.fence != "initialisations" for row, words in program.rows()
+    )
     for at, placed in enumerate(program.code):
         why = _choice(program, flow, used, at, placed, hands_on)
         if why:
             yield at, why
-
-
-def _orders(row: Opcode, words: tuple[str, ...]) -> bool:
-    if row.fence == "memory":
-        return True
-    return bool(row.access) and not (RELEASING | ACQUIRING).isdisjoint(words)
 
 
 def _choice(

@@ -27,6 +27,7 @@ import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.operand_contents import quote
+from fragir.emulator.checks.races.barriers import ClusterPhases, are_whole
 from fragir.emulator.checks.races.clocks import Clocks, distinct, later
 from fragir.emulator.checks.synchronisation import Sites
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, active
@@ -94,7 +95,7 @@ class Generations(Hooks):
         #: Of named barriers (block, number), and of the barriers of clusters (-1 - cluster, phase).
         self._arrived: dict[tuple[int, int], I32] = {}
         self._over: dict[tuple[int, int], Over] = {}
-        self._counts = np.zeros((2, self.machine.warps * LANES), np.int64)
+        self._phases = ClusterPhases(self.clocks)
 
     # -- what is said ------------------------------------------------------------------------------
 
@@ -253,9 +254,7 @@ class Generations(Hooks):
         machine, per = self.machine, self.machine.warps_per_block * LANES
         blocks = lanes // per
         if kind == "release":
-            alive = machine.alive.reshape(machine.blocks, -1).sum(axis=1)
-            whole = np.bincount(blocks, minlength=machine.blocks) == alive
-            if machine.cluster_size == 1 and whole[blocks].all():
+            if machine.cluster_size == 1 and are_whole(machine, blocks).all():
                 self.clocks.join_blocks(lanes)
                 for block in distinct(blocks).tolist():
                     self._over.pop((block, number), None)
@@ -277,14 +276,11 @@ class Generations(Hooks):
                 self._arrived[key] = later(self.clocks.publish(part), self._arrived.get(key))
 
     def _cluster(self, kind: BarrierEvent, lanes: I64) -> None:
-        clocks, counts = self.clocks, self._counts[0 if kind == "arrive" else 1]
-        groups = np.stack([lanes // clocks.lanes, counts[lanes]])
-        counts[lanes] += 1
-        for cluster, phase in np.unique(groups, axis=1).T.tolist():
-            part = lanes[(groups[0] == cluster) & (groups[1] == phase)]
+        for cluster, phase, part in self._phases.of(kind, lanes):
             key = -1 - cluster, phase
             if kind == "arrive":
-                self._arrived[key] = later(clocks.publish(part), self._arrived.get(key))
+                self._arrived.pop((key[0], phase - 2), None)
+                self._arrived[key] = later(self.clocks.publish(part), self._arrived.get(key))
             else:
                 self._learn(part, self._arrived.get(key))
 
