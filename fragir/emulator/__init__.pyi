@@ -1,3 +1,5 @@
+from .checks.algebra.algebra import Followed as Followed
+from .checks.algebra.algebra import follow as follow
 from .checks.hooks import Hooks as Hooks
 from .instructions.table import register as register
 from .launch.arguments import Pointer as Pointer

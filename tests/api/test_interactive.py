@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir import emulator, host, isa, ptx, reference, scheduling
+from fragir import algebra, emulator, host, isa, ptx, reference, scheduling
 from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, dense, descriptors, query, tensor_boxes
 from fragir.layout import (
@@ -116,8 +116,10 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.Memory": lambda: built()["Memory"],
     "fragir.Scalar": lambda: built()["Scalar"],
     "fragir.Tile": lambda: built()["Tile"],
+    "fragir.algebra.Values": lambda: algebra.Values.of(np.zeros((2, 3))),
     "fragir.builder.KernelBuilder": lambda: built()["KernelBuilder"],
     "fragir.emulator.Finding": finding,
+    "fragir.emulator.Followed": lambda: emulator.follow({}),
     "fragir.emulator.FragmentUse": lambda: run().fragments[0],
     "fragir.emulator.Im2col": lambda: emulator.Im2col((-1, -1), (-1, -1), 64, 16),
     "fragir.emulator.Opcode": lambda: emulator.Opcode("toy.add"),
@@ -198,6 +200,7 @@ MADE: dict[str, Callable[[], object]] = {
 ELSEWHERE = {
     "errors with a text and a place, shown as such": {
         *("fragir.emulator.CheckFailure", "fragir.emulator.EmulationError"),
+        "fragir.algebra.UnknownFunctionError",
         *("fragir.isa.UnknownInstruction", "fragir.layout.LayoutError"),
         "fragir.ptx.PtxSyntaxError",
     },

@@ -68,6 +68,7 @@ def operands_by_name(d: Decoder, ins: Instruction) -> dict[str, int]:
 def bulk(d: Decoder, ins: Instruction) -> Step:
     """cp.async.bulk and cp.reduce.async.bulk, but for tensors and groups."""
     function, width = _reduction(d, ins) if ins.opcode[1] == "reduce" else (None, 1)
+    reduction = None if function is None else (_operation(ins), kind_of(ins.opcode))
     spaces = [word.partition("::")[0] for word in ins.opcode if word in SPACES]
     space = {**dict(zip(("[a]", "[b]"), spaces, strict=False)), "[m]": "shared"}
     operands: dict[str, Any] = {
@@ -79,15 +80,19 @@ def bulk(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
 
     def run(sel: Select, mask: Mask) -> None:
-        _run(machine, operands, function, width, sel, mask)
+        _run(machine, operands, function, width, reduction, sel, mask)
 
     return run
+
+
+def _operation(ins: Instruction) -> str:
+    return next(word for word in ins.opcode if word in REDUCTIONS)
 
 
 def _reduction(d: Decoder, ins: Instruction) -> tuple[Function, int]:
     """(the operation on raw bits, bytes of an element)."""
     kind = kind_of(ins.opcode)
-    function = operator(next(word for word in ins.opcode if word in REDUCTIONS), kind)
+    function = operator(_operation(ins), kind)
     if function is None or all(line.read(ins.opcode[4:]).problems for line in lines(_LEGAL)):
         raise d.error(ins, f"there is no {ins.mnemonic}")
     return flushing(function, "f32") if kind == "f32" else function, width_of(kind) // 8
@@ -98,6 +103,7 @@ def _run(
     operands: dict[str, Any],
     function: Function | None,
     width: int,
+    reduction: tuple[str, str] | None,
     sel: Select,
     mask: Mask,
 ) -> None:
@@ -172,6 +178,7 @@ def _run(
                     signal=signal,
                     size=size,
                     atomic=function is not None and writes,
+                    reduction=reduction,
                     exact=_masked_bytes(begin, size, each)
                     if reads and each != _ALL_BYTES
                     else None,

@@ -216,6 +216,9 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
                 groups[index],
                 chunks,
                 size=size,
+                reduction=None
+                if form.reduction is None
+                else (form.reduction, fields.unit.kind or ""),
                 exact=exact,
                 region=_region(fields, cells, inside),
                 overrun=overrun,

@@ -177,6 +177,8 @@ class AsyncEngine:
 
     def _execute(self, transfer: Transfer) -> None:
         transfer.note(self.machine.memory.globals.footprint)
+        for hook in self.machine.hooks:
+            hook.on_transfer_execute(transfer)
         transfer.move(self.machine.memory)
         for hook in self.machine.hooks:
             hook.on_transfer_complete(transfer)

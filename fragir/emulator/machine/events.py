@@ -108,6 +108,9 @@ class Observer:
     def on_transfer_issue(self, transfer: Transfer) -> None:
         """A bulk or tensor copy is issued by one lane (`Transfer.into`, `.reads`, `.signal`)."""
 
+    def on_transfer_execute(self, transfer: Transfer) -> None:
+        """A bulk or tensor copy is about to move its bytes."""
+
     def on_transfer_complete(self, transfer: Transfer) -> None:
         """A bulk or tensor copy has moved its bytes and signalled its mbarrier."""
 
@@ -119,6 +122,9 @@ class Observer:
 
     def on_wgmma_execute(self, item: Issue) -> None:
         """A wgmma is about to read its operands and to write its accumulator."""
+
+    def on_wgmma_complete(self, item: Issue) -> None:
+        """A wgmma has written its accumulator."""
 
     # -- synchronisation -------------------------------------------------------------------------
 

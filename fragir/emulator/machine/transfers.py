@@ -130,8 +130,9 @@ class Transfer:
     reads or writes of global memory.
     A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
     of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
-    to what is there, in any order with others that do. `shares`: the region that one copy of a
-    multicast stands for, where that is not this one.
+    to what is there, in any order with others that do. `reduction`: what it does with what is
+    there, and the type of its elements. `shares`: the region that one copy of a multicast stands
+    for, where that is not this one.
     """
 
     move: Callable[[DeviceMemory], None]
@@ -145,6 +146,7 @@ class Transfer:
     grain: int = 16
     generic: bool = False
     atomic: bool = False
+    reduction: tuple[str, str] | None = None
     exact: I64 | None = None
     region: Region | None = None
     shares: Region | None = None

@@ -323,6 +323,8 @@ class Warpgroups:
         if product is None:
             product = self.products[id(item.form)] = WgmmaProduct(self.machine, item.form)
         product.execute(item)
+        for hook in self.machine.hooks:
+            hook.on_wgmma_complete(item)
 
     # -- the registers that others touch -------------------------------------------------------
 

@@ -17,7 +17,7 @@ from fragir.emulator.numbers import ieee
 from fragir.emulator.numbers.types import F32, F64, U32
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
 from fragir.emulator.tensor_cores.forms import BITS
-from fragir.emulator.tensor_cores.fused import ZERO_WIDE, Values, decode, dot, f16_codes
+from fragir.emulator.tensor_cores.fused import ZERO_WIDE, DecodedValues, decode, dot, f16_codes
 from fragir.emulator.tensor_cores.maps import Codes, Ints
 
 
@@ -49,13 +49,15 @@ def _select(b: npt.NDArray[_Scalar], kept: Ints) -> npt.NDArray[_Scalar]:
     return b[kept[:, :, None, :], np.arange(columns)[:, None], np.arange(warps)]
 
 
-def spread_operands(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
+def spread_operands(
+    a: DecodedValues, b: DecodedValues, kept: Ints | None
+) -> tuple[DecodedValues, DecodedValues]:
     """A and B with the dimensions of their product: `[k, ..., m, n, W]`, extents 1 where shared."""
     left = a[..., None, :]
     if kept is None:
         return left, b[..., None, :, :]
     special = None if b.special is None else _select(b.special, kept)
-    return left, Values(_select(b.value, kept), _select(b.exponent, kept), special)
+    return left, DecodedValues(_select(b.value, kept), _select(b.exponent, kept), special)
 
 
 class ElementPlace(NamedTuple):
@@ -65,7 +67,7 @@ class ElementPlace(NamedTuple):
     shift: int = 0
     mask: int = 0xFFFFFFFF
 
-    def decode(self, codes: Codes) -> Values:
+    def decode(self, codes: Codes) -> DecodedValues:
         bits = codes.astype(np.uint32, copy=False)
         if self.shift:
             bits = bits >> np.uint32(self.shift)
@@ -88,7 +90,7 @@ class FusedMma:
     ) -> Codes:
         return self.add(*spread_operands(self.a.decode(a), self.b.decode(b), kept), c)
 
-    def add(self, left: Values, right: Values, c: Codes) -> Codes:
+    def add(self, left: DecodedValues, right: DecodedValues, c: Codes) -> Codes:
         """The same of elements decoded and spread."""
         if self.half_addend:
             c = ieee.half_values(c.astype(np.uint32)).view(np.uint32)
@@ -254,7 +256,7 @@ class Scaled:
         return dot(*spread_operands(left, right, kept), c.astype(np.uint32, copy=False), self.how)
 
     @staticmethod
-    def _scale(values: Values, codes: Codes) -> Values:
+    def _scale(values: DecodedValues, codes: Codes) -> DecodedValues:
         significand, power = scale_values("ue8m0", codes)
         factor = np.exp2(power.astype(np.float64))
         value = values.value * factor
@@ -265,7 +267,7 @@ class Scaled:
             special = (values.value if special is None else special) * factor * significand
             value = np.where(bad, 0.0, value)
         exponent = np.where(value == 0, np.int16(ZERO_WIDE), exponent)
-        return Values(value, exponent, special)
+        return DecodedValues(value, exponent, special)
 
 
 @dataclass(frozen=True, slots=True)

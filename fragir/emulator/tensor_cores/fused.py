@@ -29,7 +29,7 @@ from fragir.errors import FragirError
 Bits: TypeAlias = npt.NDArray[np.uint32]
 
 
-# Exponent given to a zero element, so low that no product with it can lead; see `Values`.
+# Exponent given to a zero element, so low that no product with it can lead; see `DecodedValues`.
 ZERO_NARROW = -60
 
 
@@ -37,7 +37,7 @@ ZERO_WIDE = -2000
 
 
 @dataclass(slots=True)
-class Values:
+class DecodedValues:
     """Decoded elements of A or B, of any shape.
 
     `value`: exact, float32 or float64; 0 where the element is Inf or NaN. `exponent`: that of the
@@ -54,13 +54,13 @@ class Values:
     def are_narrow(self) -> bool:
         return self.exponent.dtype == np.int8
 
-    def view(self, *shape: int) -> Values:
+    def view(self, *shape: int) -> DecodedValues:
         special = None if self.special is None else self.special.reshape(shape)
-        return Values(self.value.reshape(shape), self.exponent.reshape(shape), special)
+        return DecodedValues(self.value.reshape(shape), self.exponent.reshape(shape), special)
 
-    def __getitem__(self, index: Any) -> Values:
+    def __getitem__(self, index: Any) -> DecodedValues:
         special = None if self.special is None else self.special[index]
-        return Values(self.value[index], self.exponent[index], special)
+        return DecodedValues(self.value[index], self.exponent[index], special)
 
 
 @cache
@@ -90,7 +90,7 @@ def _table(name: str) -> tuple[F32, npt.NDArray[np.int8], F64]:
     )
 
 
-def decode(name: str, bits: Bits) -> Values:
+def decode(name: str, bits: Bits) -> DecodedValues:
     """Elements from their bits (upper bits must be 0; tf32: all 32 bits of the register)."""
     match name:
         case "f16":
@@ -102,7 +102,7 @@ def decode(name: str, bits: Bits) -> Values:
         case _ if name in FORMATS and FORMATS[name].bits <= 8:
             value, exponent, special = _table(name)
             infinite = not np.isfinite(special).all() and not np.isfinite(special[bits]).all()
-            return Values(value[bits], exponent[bits], special[bits] if infinite else None)
+            return DecodedValues(value[bits], exponent[bits], special[bits] if infinite else None)
         case _:
             raise FragirError(f"the emulator has no element format `{name}`")
 
@@ -110,7 +110,7 @@ def decode(name: str, bits: Bits) -> Values:
 _F16_SCALE = np.float32(2.0**112)
 
 
-def _decode_f16(bits: Bits) -> Values:
+def _decode_f16(bits: Bits) -> DecodedValues:
     magnitude = bits & np.uint32(0x7FFF)
     # Moved to float32's place the exponent is 112 too small; subnormals come out right as well.
     moved = magnitude << np.uint32(13)
@@ -126,10 +126,10 @@ def _decode_f16(bits: Bits) -> Values:
         special[magnitude > 0x7C00] = np.nan
         value[magnitude >= 0x7C00] = 0
         exponent[magnitude >= 0x7C00] = ZERO_NARROW
-    return Values(value, exponent, special)
+    return DecodedValues(value, exponent, special)
 
 
-def _decode_wide(bits: Bits) -> Values:
+def _decode_wide(bits: Bits) -> DecodedValues:
     """Formats with float32's exponent, from float32's bits."""
     magnitude = bits & np.uint32(0x7FFFFFFF)
     value = bits.view(np.float32)
@@ -142,7 +142,7 @@ def _decode_wide(bits: Bits) -> Values:
         value = value.copy()
         value[magnitude >= 0x7F800000] = 0
         exponent[magnitude >= 0x7F800000] = ZERO_WIDE
-    return Values(value, exponent, special)
+    return DecodedValues(value, exponent, special)
 
 
 @cache
@@ -224,7 +224,7 @@ def _round(value: F64, rounding: Rounding, tiny: bool) -> Bits:
     return result.astype(np.float32).view(np.uint32)
 
 
-def _are_moderate(values: Values) -> bool:
+def _are_moderate(values: DecodedValues) -> bool:
     """Whether every non-zero exponent lies in -50..60, so that float32 holds all products."""
     exponent = values.exponent
     low, high = exponent < -50, exponent > 60
@@ -232,7 +232,9 @@ def _are_moderate(values: Values) -> bool:
     return not low.any() and not high.any()
 
 
-def dot(a: Values, b: Values, c: Bits, how: Fused, *, half_addend: bool = False) -> Bits:
+def dot(
+    a: DecodedValues, b: DecodedValues, c: Bits, how: Fused, *, half_addend: bool = False
+) -> Bits:
     """d = c + sum over k of a[k] * b[k], as the hardware adds it.
 
     `a`, `b`: `[K, ...]`, broadcast against each other to `[K, *c.shape]`. `c`: bits of the
@@ -247,7 +249,7 @@ def dot(a: Values, b: Values, c: Bits, how: Fused, *, half_addend: bool = False)
     return c
 
 
-def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
+def _step(a: DecodedValues, b: DecodedValues, c: Bits, how: Fused, half_addend: bool) -> Bits:
     count = a.value.shape[0]
     shape = (count, *c.shape)
     narrow = a.are_narrow and b.are_narrow
@@ -298,7 +300,7 @@ def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
 
 
 def _quick_step(
-    a: Values, b: Values, c: Bits, how: Fused, most: Array, nothing: int
+    a: DecodedValues, b: DecodedValues, c: Bits, how: Fused, most: Array, nothing: int
 ) -> Bits | None:
     """The same of an addend and a result in f32, in 32 bits: a third of the passes over outputs.
 
@@ -349,7 +351,7 @@ def _quick_step(
     return result
 
 
-def _specials(a: Values, b: Values, addend: F64, how: Fused, result: Bits) -> None:
+def _specials(a: DecodedValues, b: DecodedValues, addend: F64, how: Fused, result: Bits) -> None:
     """Overwrites the outputs that meet Inf or NaN: IEEE decides which, NaN has one bit pattern."""
     left = a.value if a.special is None else a.special
     right = b.value if b.special is None else b.special

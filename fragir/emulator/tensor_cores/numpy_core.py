@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.tensor_cores.compiled import FileRows, Source, slots_of
 from fragir.emulator.tensor_cores.compute import ElementPlace, FusedMma, spread_operands
-from fragir.emulator.tensor_cores.fused import Values
+from fragir.emulator.tensor_cores.fused import DecodedValues
 from fragir.emulator.tensor_cores.maps import Codes, Fragment
 from fragir.emulator.tensor_cores.mma import SHARED, Mma
 
@@ -37,11 +37,11 @@ class _Operand:
         firsts = [slots.index(slot) for slot in range(self.count)]
         self.different = FileRows(source.file, source.rows[:, firsts])
 
-    def decode(self, warps: Warps) -> Values:
+    def decode(self, warps: Warps) -> DecodedValues:
         """Elements `[..., fragments * W]` of all fragments, each once."""
         return self.element.decode(_load(self.fragment, self.different, warps))
 
-    def of(self, values: Values, instructions: slice) -> Values:
+    def of(self, values: DecodedValues, instructions: slice) -> DecodedValues:
         """From what `decode` gave, the elements of some instructions: `[..., instructions * W]`."""
         slots = self.slots[instructions]
         if self.count == len(slots) == len(self.slots):
@@ -51,7 +51,7 @@ class _Operand:
             return values[..., slots[0], :]
         shape = (*values.value.shape[:-2], -1)
         special = values.special
-        return Values(
+        return DecodedValues(
             values.value.take(slots, -2).reshape(shape),
             values.exponent.take(slots, -2).reshape(shape),
             None if special is None else special.take(slots, -2).reshape(shape),

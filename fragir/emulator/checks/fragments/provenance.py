@@ -43,19 +43,27 @@ class ByteOrigins:
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
         self.flow = dataflow(program)
-        size = machine.memory.globals.bytes.size
-        self.planes: list[Plane] = []
-        while not self.planes or size >> 8 * len(self.planes):
-            self.planes.append(Plane(machine, 0))
+        self.planes = self._make_planes()
+        self.tracked = self._relevant()
+
+    #: Whether stores change what bytes of global memory stand for; else they stand for themselves.
+    changes_global = False
+
+    def _make_planes(self) -> list[Plane]:
+        memory = self.machine.memory
+        size = memory.globals.bytes.size
+        planes: list[Plane] = []
+        while not planes or size >> 8 * len(planes):
+            planes.append(Plane(self.machine, 0))
         for start in range(0, size, _CHUNK):  # 64-bit numbers of all memory at once are too many
             numbers = np.arange(start + 1, min(start + _CHUNK, size) + 1, dtype=np.int64)
-            for k, plane in enumerate(self.planes):
+            for k, plane in enumerate(planes):
                 plane.memory.globals.bytes[start : start + len(numbers)] = numbers >> 8 * k & 0xFF
-        for buffer in machine.memory.buffers:
+        for buffer in memory.buffers:
             if buffer.name == "the parameters":
-                for plane in self.planes:
+                for plane in planes:
                     plane.memory.globals.bytes[buffer.start : buffer.start + buffer.size] = 0
-        self.tracked = self._relevant()
+        return planes
 
     def reset(self) -> None:
         for plane in self.planes:
@@ -176,9 +184,11 @@ class ByteOrigins:
 
     def _store(self, d: Decoder, ins: tree.Instruction, fills: bool) -> list[Step]:
         place = d.place(ins, 0, d.space(ins))
-        if place.space == "global":
+        if place.space == "global" and not self.changes_global:
             return []
         steps = self._repeat(d, ins, (1,) if fills else ())
+        if self.changes_global:
+            return steps
         if place.space == "generic" and not fills and not self.program.opcode(ins).together:
             steps.append(self._restore(place))
         return steps
@@ -186,9 +196,11 @@ class ByteOrigins:
     def _store_fragment(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """wmma.store: accumulators come from nowhere; global memory stands for itself."""
         place = d.place(ins, 0, d.space(ins))
-        if place.space == "global":
+        if place.space == "global" and not self.changes_global:
             return []
         steps = [PlaneDecoder(d, plane).repeat(ins, (2,)) for plane in self.planes]
+        if self.changes_global:
+            return steps
 
         def run(sel: Select, mask: Mask) -> None:
             if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():

@@ -1,0 +1,1 @@
+"""Which function of its inputs a kernel computes."""
