@@ -20,15 +20,14 @@ from fragir.cli.command import (
 )
 from fragir.cli.files import import_object
 from fragir.cli.launch import (
-    FINDING_COLUMNS,
     Asynchrony,
     LaunchOptions,
     emulate,
     finding_json,
-    finding_row,
     finding_without_line,
     launch_options,
     load,
+    print_findings,
     print_notes,
     read_module,
     stop_finding,
@@ -127,7 +126,7 @@ def main(
         found = list(map(finding_json, findings))
         document: Document = {"findings": found, "instructions": instructions}
         if of_schedules is not None:
-            document["schedules"] = _schedules_json(of_schedules, seeds + 2)
+            document["schedules"] = schedules_json(of_schedules, seeds + 2)
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)
@@ -135,17 +134,17 @@ def main(
     if uses:
         print_table(_FRAGMENT_COLUMNS, [_fragment_row(use) for use in uses])
     if findings:
-        print_table(FINDING_COLUMNS, [finding_row(finding_json(finding)) for finding in findings])
+        print_findings(list(map(finding_json, findings)))
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
     if of_schedules is not None and not any(f.severity == "error" for f in findings):
-        _print_schedules(of_schedules, seeds + 2)
+        print_schedules(schedules_json(of_schedules, seeds + 2))
     if not strict and exit_code is None and any(f.severity == "letter" for f in findings):
         note("wrong by the letter of the PTX ISA only; --strict makes these count")
     return exit_code
 
 
-def _schedules_json(found: Schedules, runs: int) -> Document:
+def schedules_json(found: Schedules, runs: int) -> Document:
     return {
         "judged": "every" if found.every else f"{runs} that ran",
         "open": [{"line": one.line, "why": one.why} for one in found.open],
@@ -153,14 +152,14 @@ def _schedules_json(found: Schedules, runs: int) -> Document:
     }
 
 
-def _print_schedules(found: Schedules, runs: int) -> None:
+def print_schedules(found: Document) -> None:
     """For which schedules this holds, with these values."""
-    if found.every:
-        assumed = f" (assumed: {', '.join(found.assumptions)})" if found.assumptions else ""
+    if found["judged"] == "every":
+        assumed = f" (assumed: {', '.join(found['assumptions'])})" if found["assumptions"] else ""
         print(f"schedules: every{assumed}")
         return
-    print(f"schedules: the {runs} that ran; up to the schedule are")
-    print_table(("line", "why"), [[str(one.line), one.why] for one in found.open])
+    print(f"schedules: the {found['judged']}; up to the schedule are")
+    print_table(("line", "why"), [[str(one["line"]), one["why"]] for one in found["open"]])
 
 
 _FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")

@@ -18,13 +18,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict
 from types import FrameType
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import click
 
 from fragir.cli.terminal import Progress as Progress
 from fragir.errors import FragirError, printable
+
+if TYPE_CHECKING:
+    from fragir.emulator.report import Why
 
 # -- examples --------------------------------------------------------------------------------------
 # Help that ends in examples: what one wants, and the command that does it.
@@ -305,19 +309,45 @@ def os_error(error: OSError, verb: str = "use") -> FragirError:
 
 
 def report(error: FragirError, *, as_json: bool) -> None:
-    """Prints an error: one line and its place on stderr, or a JSON document on stdout."""
+    """Prints an error: one line and its place on stderr, or a JSON document on stdout.
+
+    Behind that of a deadlock, who waits for whom.
+    """
     if as_json:
         print_json({"error": error_json(error)})
         return
     print(f"error: {error}", file=sys.stderr)
+    why: Why | None = getattr(error, "why", None)
+    for line in () if why is None else why.lines():
+        note(f"    {line}")
 
 
-def error_json(error: FragirError) -> dict[str, object]:
-    return {
+def error_json(error: FragirError) -> Document:
+    found: Document = {
         "message": error.sentence,
         "file": error.file,
         "line": error.line,
         "col": error.col,
+    }
+    why: Why | None = getattr(error, "why", None)
+    return found if why is None else {**found, "why": why_json(why)}
+
+
+def why_json(why: Why) -> Document:
+    """The barriers behind a finding or a deadlock; `text` is all of it in words."""
+    return {
+        "barriers": [asdict(barrier) for barrier in why.barriers],
+        "cycle": [
+            {
+                "party": asdict(link.party),
+                "waits_for": link.barrier.phase_text,
+                "lacks": link.barrier.lacks,
+                "awaited": asdict(link.awaited),
+            }
+            for link in why.cycle
+        ],
+        "notes": list(why.notes),
+        "text": why.lines(),
     }
 
 

@@ -14,11 +14,9 @@ from fragir.cli.command import (
     json_option,
     note,
     print_json,
-    print_table,
 )
 from fragir.cli.files import check_replaces_none_of, check_writable, write_files
 from fragir.cli.launch import (
-    FINDING_COLUMNS,
     Asynchrony,
     LaunchOptions,
     emulate,
@@ -26,6 +24,7 @@ from fragir.cli.launch import (
     finding_row,
     launch_options,
     load,
+    print_findings,
     print_notes,
     read_module,
     written_files,
@@ -100,6 +99,8 @@ def main(
             for finding in getattr(getattr(error, "report", None), "findings", ()):
                 _, kind, *words = finding_row(finding_json(finding))
                 note(f"found before: {kind}: {words[0]}: {words[-1]}")
+                for line in () if finding.why is None else finding.why.lines():
+                    note(f"    {line}")
             raise
     print_notes(result)
     findings = [finding_json(finding) for finding in result.findings]
@@ -127,7 +128,7 @@ def main(
         print(f"{counts.total} warp instructions, {counts.mma} of them on the tensor cores")
         _print_counts(counts)
         if findings:
-            print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+            print_findings(findings)
         if wrong:
             note("no file is written because of the errors")
         if result.remarks:

@@ -234,7 +234,7 @@ class _Run(NamedTuple):
             report = trial.kernel(*trial.inputs, on="emulator", check=True, limit=self.limit)
         except EmulationError as error:
             return told._replace(findings=_findings_of(error))
-        return told._replace(findings=report.findings)
+        return told._replace(findings=report.findings, schedules=report.schedules)
 
     def _run_ptx(self, ptx: str) -> Ran:
         """Runs PTX on the emulator, with every check on as `fragir check` does."""
@@ -285,8 +285,13 @@ class _Run(NamedTuple):
         if not self.checks:
             return told
         uses: list[FragmentUse] = []
-        findings = examine(launch, parse(self.text, self.name), loaded, 0, uses).findings
-        return told._replace(how=f"{told.how}, every check on", findings=findings, fragments=uses)
+        found = examine(launch, parse(self.text, self.name), loaded, 0, uses)
+        return told._replace(
+            how=f"{told.how}, every check on",
+            findings=found.findings,
+            fragments=uses,
+            schedules=found.schedules,
+        )
 
     @property
     def _parameter(self) -> click.Parameter:

@@ -20,11 +20,11 @@ from fragir.cli.arguments import (
     read_arguments,
     variable_option,
 )
-from fragir.cli.command import Document, Progress, note
+from fragir.cli.command import Document, Progress, note, print_table, why_json
 from fragir.cli.files import read_text
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
 from fragir.cli.query import is_count
-from fragir.errors import FragirError
+from fragir.errors import FragirError, printable
 
 if TYPE_CHECKING:
     from fragir.emulator import EmulationError, Finding, Report, Severity
@@ -294,8 +294,10 @@ def load(launch: LaunchOptions) -> Loaded:
 def finding_json(finding: Finding) -> Document:
     """A finding of the emulator as the document of `check` shows it."""
     document = asdict(finding)
-    for inner in ("subject", "other", "places"):
+    for inner in ("subject", "other", "places", "why"):
         del document[inner]
+    if finding.why is not None:
+        document["why"] = why_json(finding.why)
     return document
 
 
@@ -313,7 +315,17 @@ def stop_finding(error: EmulationError) -> Finding:
     from fragir.emulator import Finding
 
     places = error.file, error.line, error.col, error.warp, error.lane, error.address
-    return Finding(error.kind, error.sentence, *places)
+    return Finding(error.kind, error.sentence, *places, why=error.why)
+
+
+def print_findings(findings: Sequence[Document]) -> None:
+    """A table, and below it what barriers have to do with a finding, line by line."""
+    print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+    for finding in findings:
+        if text := finding.get("why", {}).get("text"):
+            place = finding_row(finding)[2] or finding["file"]
+            print(f"{finding['kind']} at {place}, by lines of the PTX:")
+            print("".join(f"    {printable(line)}\n" for line in text), end="")
 
 
 FINDING_COLUMNS = ("severity", "kind", "place", "warp", "lane", "address", "message")

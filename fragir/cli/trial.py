@@ -8,19 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from fragir.cli.check import DEPENDS, schedules
+from fragir.cli.check import DEPENDS, print_schedules, schedules, schedules_json
 from fragir.cli.command import Document, Progress, note, print_table
-from fragir.cli.launch import (
-    FINDING_COLUMNS,
-    finding_json,
-    finding_row,
-    finding_without_line,
-    stop_finding,
-)
+from fragir.cli.launch import finding_json, finding_without_line, print_findings, stop_finding
 from fragir.cli.limits import NONE, Budget, Limit, check_fits_memory
 from fragir.cli.terminal import STDERR
 from fragir.compilation.notes import origin_of
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
     from fragir.compilation.kernel import Compiled, Kernel
     from fragir.emulator import Finding, Report
     from fragir.emulator.numbers.types import Array
+    from fragir.emulator.report import OpenSchedule, Schedules
     from fragir.reference.bounded import Bounded
     from fragir.reference.comparison import Comparison, Verdict
     from fragir.reference.inputs import Kind, ProgramArgument
@@ -81,6 +76,8 @@ class Trial:
     promised: dict[str, int] = field(default_factory=dict[str, int])
     """What the entry that runs relies on beyond what the program promises."""
     findings: list[Document] | None = None
+    #: For which schedules the first run with checks speaks.
+    of_schedules: Document | None = None
     """Of the checks, where they were asked for."""
 
     def run_timed(self, stage: str, label: str | None, function: Callable[[], T]) -> T:
@@ -396,6 +393,7 @@ class Trial:
             **({"promised": self.promised} if self.promised else {}),
             **({"slow": [one.document for one in self._slow]} if self._slow else {}),
             **({} if self.findings is None else {"findings": self.findings}),
+            **({} if self.of_schedules is None else {"schedules": self.of_schedules}),
         }
 
 
@@ -486,6 +484,8 @@ def examine(trial: Trial) -> list[Document]:
                 if report is None:  # nothing to run
                     break
                 found = report.findings
+                if index == 0:
+                    trial.of_schedules = _placed_schedules(trial, report.schedules)
                 if first is None:
                     first = results
                 elif trial.differ(first, results):
@@ -507,18 +507,35 @@ def _placed_finding(trial: Trial, found: Finding) -> Document:
     What stops one of several kernels has none: its line does not say of which.
     """
     finding: Document = {**finding_json(found), "file": trial.file, "line": None, "col": None}
-    line = found.line
-    parts = trial.kernel.parts
-    at = next(iter(found.places), "")
-    if not at and line is not None and len(parts) == 1:
-        at = str(origin_of(line, parts[0].origins) or "")
+    place, statement = _origin(trial, found.line)
+    at = next(iter(found.places), place)
     if at:
         file, *numbers = at.rsplit(":", 2)
         finding |= {"file": file, **dict(zip(("line", "col"), map(int, numbers), strict=True))}
-    if line is not None and len(parts) == 1:
-        statement = parts[0].ptx.split("\n")[line - 1].strip()
-        finding["message"] += f" (PTX: {statement})"
+    finding["message"] += statement
     return finding
+
+
+def _placed_schedules(trial: Trial, found: Schedules | None) -> Document | None:
+    """The same of what is up to the schedule."""
+
+    def placed(one: OpenSchedule) -> OpenSchedule:
+        place, statement = _origin(trial, one.line)
+        line = int(place.rsplit(":", 2)[1]) if place else None
+        return replace(one, line=line, why=one.why + statement)
+
+    shown = found and replace(found, open=[placed(one) for one in found.open])
+    return shown and schedules_json(shown, SEEDS + 2)
+
+
+def _origin(trial: Trial, line: int | None) -> tuple[str, str]:
+    """Where a line of the PTX comes from, FILE:LINE:COL, and its statement in brackets; both empty
+    where that is not known."""
+    parts = trial.kernel.parts
+    if line is None or len(parts) != 1:
+        return "", ""
+    statement = parts[0].ptx.split("\n")[line - 1].strip()
+    return str(origin_of(line, parts[0].origins) or ""), f" (PTX: {statement})"
 
 
 # -- trial report ----------------------------------------------------------------------------------
@@ -542,9 +559,11 @@ def show(trial: Trial) -> None:
         rows += _rows(name, found, trial.unknown)
     print_table(["what", "value"], rows)
     if trial.findings:
-        print_table(FINDING_COLUMNS, [finding_row(one) for one in trial.findings])
+        print_findings(trial.findings)
     elif trial.findings is not None:
         print(f"no findings in {SEEDS + 2} runs with every check on")
+    if trial.of_schedules and not any(x["severity"] == "error" for x in trial.findings or ()):
+        print_schedules(trial.of_schedules)
     print(trial.verdict)
 
 

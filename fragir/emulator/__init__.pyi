@@ -18,3 +18,4 @@ from .report import FragmentUse as FragmentUse
 from .report import Report as Report
 from .report import Severity as Severity
 from .report import Statistics as Statistics
+from .report import Why as Why

@@ -14,6 +14,189 @@ from fragir.errors import FragirError, short_text
 Severity: TypeAlias = Literal["error", "letter", "remark"]
 
 
+# -- why -------------------------------------------------------------------------------------------
+# What barriers have to do with a finding: their phases, who has come to them, who has not.
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    """`0-3, 5`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def counted(number: int, word: str) -> str:
+    """`1 arrival`, `2 arrivals`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Threads of a block at a statement: `lanes` of them in `warps`, at a line of the PTX."""
+
+    block: tuple[int, ...]
+    warps: tuple[int, ...]
+    lanes: int
+    line: int | None
+
+    @property
+    def warps_text(self) -> str:
+        return f"warp{'' if len(self.warps) == 1 else 's'} {_numbers(self.warps)}"
+
+    def text(self, block: tuple[int, ...] | None = None) -> str:
+        """In words; without its block where that is `block`."""
+        where = "" if self.block == block else f"block {self.block} "
+        place = "" if self.line is None else f" at line {self.line}"
+        return f"{where}{self.warps_text} ({counted(self.lanes, 'lane')}){place}"
+
+
+#: before: the same warp has arrived there in the phase before; ahead: from where it stands it can
+#: come to an arrival at this barrier; may: to one whose barrier is not known before it runs; none:
+#: to none at all.
+Ground: TypeAlias = Literal["before", "ahead", "may", "none"]
+#: What is said of the line of an arrival, or of a copy.
+_GROUNDS: dict[Ground, str] = {
+    "before": "in the phase before its {what} was at line {line}",
+    "ahead": "ahead of it is the {what} at line {line}",
+    "may": "ahead of it is the {what} at line {line}, which may be for this barrier",
+    "none": "no {what} for this barrier is ahead of it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Threads that have not come to a barrier: where they stand, and what they do there.
+
+    `arrival`: the line of the arrival (`copy`: of the copy whose bytes count) that they would come
+    to, None where there is none; `ground`: how that is known.
+    """
+
+    party: Party
+    does: str
+    arrival: int | None
+    ground: Ground
+    copy: bool = False
+
+    @property
+    def ground_text(self) -> str:
+        what = "copy" if self.copy else "arrival"
+        return _GROUNDS[self.ground].format(what=what, line=self.arrival)
+
+    def text(self, block: tuple[int, ...]) -> str:
+        """In words; without its block where that is `block`."""
+        return f"{self.party.text(block)}, which {self.does}: {self.ground_text}"
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierSeen:
+    """A phase of a barrier: an mbarrier, a barrier of a block by its number, that of a cluster.
+
+    `phase` counts from 0, since the initialisation of an mbarrier or the block's beginning, None
+    where it was not counted; `parity`: what a wait for the phase's end names. `came` of `wants`
+    arrivals (of barriers of blocks and clusters: threads) are there, and `bytes` of copies are
+    missing. `arrived` is None where nobody took down who came, `awaited` where nobody has looked
+    who did not. `offset`: of an mbarrier, in the shared memory of its block. `ended`: the phase is
+    over.
+    """
+
+    name: str
+    block: tuple[int, ...]
+    phase: int | None
+    parity: int | None
+    came: int
+    wants: int
+    bytes: int = 0
+    waiting: tuple[Party, ...] = ()
+    arrived: tuple[Party, ...] | None = ()
+    awaited: tuple[Awaited, ...] | None = None
+    offset: int | None = None
+    ended: bool = False
+
+    @property
+    def phase_text(self) -> str:
+        """`phase 2 of mbarrier full[0] (parity 0, shared offset 8)`, as far as it is known."""
+        known = [] if self.parity is None else [f"parity {self.parity}"]
+        known += [] if self.offset is None else [f"shared offset {self.offset}"]
+        phase = "" if self.phase is None else f"phase {self.phase} of "
+        return f"{phase}{self.name}" + (f" ({', '.join(known)})" if known else "")
+
+    @property
+    def lacks(self) -> str:
+        """What the phase waits for, in words."""
+        word = "thread" if self.parity is None else "arrival"
+        parts = [counted(self.wants - self.came, word)] if self.came < self.wants else []
+        parts += [counted(self.bytes, "byte")] if self.bytes > 0 else []
+        return " and ".join(parts) or "nothing"
+
+    def lines(self) -> list[str]:
+        """In words: a line of what it is, and indented ones of who came, and who did not."""
+        word = "threads" if self.parity is None else "arrivals"
+        head = f"{self.phase_text} of block {self.block}: "
+        if self.ended:
+            head += f"it has ended with {self.wants} {word}"
+        else:
+            head += f"{self.came} of {self.wants} {word} have come, it lacks {self.lacks}"
+        if self.bytes < 0:
+            head += f", and {-self.bytes} bytes more have come than it expects"
+        found = [head]
+        found += [f"  waits: {party.text(self.block)}" for party in self.waiting]
+        found += [f"  arrived: {party.text(self.block)}" for party in self.arrived or ()]
+        if self.arrived == () and not self.came:
+            found.append("  arrived: nobody")
+        found += [f"  not arrived: {one.text(self.block)}" for one in self.awaited or ()]
+        if self.awaited == () and self.lacks != "nothing":
+            found.append("  not arrived: no thread has an arrival here ahead of it")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A part of a cycle: who waits for which phase, which lacks the arrival of the next one."""
+
+    party: Party
+    barrier: BarrierSeen
+    awaited: Awaited
+
+    def text(self) -> str:
+        other = self.awaited.party
+        where = "" if other.block == self.party.block else f"block {other.block} "
+        return (
+            f"{self.party.warps_text} waits at line {self.party.line} for "
+            f"{self.barrier.phase_text}, which lacks {self.barrier.lacks}, from "
+            f"{where}{other.warps_text}: {self.awaited.ground_text}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The protocol behind a deadlock, a race or a broken rule: which barriers, who has come to
+    them, who waits for whom in a circle, and what else is known, in sentences."""
+
+    barriers: tuple[BarrierSeen, ...] = ()
+    cycle: tuple[Link, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return short_text(f"<{'; '.join(line.strip() for line in self.lines())}>")
+
+    def lines(self) -> list[str]:
+        """In words, the cycle first."""
+        found: list[str] = []
+        if self.cycle:
+            found.append("they wait for each other:" if len(self.cycle) > 1 else "it waits:")
+            found += [f"  {link.text()}" for link in self.cycle]
+        for barrier in self.barriers:
+            found += barrier.lines()
+        return [*found, *self.notes]
+
+
+# -- findings --------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something wrong that did not stop the run.
@@ -24,6 +207,7 @@ class Finding:
     `other`: line and col of the other access, where it is about two. `count`: how many
     findings of this cause it stands for, as their first (`gather`). `places`: of the program that
     the PTX was made of, its statement and the other access's, as FILE:LINE:COL (compiled kernels).
+    `why`: the barriers that it is about.
     """
 
     kind: str
@@ -39,6 +223,7 @@ class Finding:
     other: tuple[int | None, int | None] | None = None
     count: int = 1
     places: tuple[str, ...] = ()
+    why: Why | None = None
 
     def __repr__(self) -> str:
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
@@ -289,7 +474,8 @@ Asynchrony: TypeAlias = Literal["late", "early", "random"]
 class EmulationError(FragirError):
     """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address.
 
-    `kind` is one of `KINDS` (report.py); `warp` is the number in its block.
+    `kind` is one of `KINDS` (report.py); `warp` is the number in its block. `why`: of a deadlock,
+    the barriers at which it stands still.
     """
 
     kind: str = "stopped"
@@ -297,3 +483,4 @@ class EmulationError(FragirError):
     lane: int | None = None
     address: int | None = None
     report: Report | None = None  # what was found before
+    why: Why | None = None

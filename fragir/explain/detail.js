@@ -110,6 +110,8 @@ export function ofMarks(model, marks) {
         make("h2", { class: mark.severity }, `${ICONS[mark.severity]} ${mark.kind}`),
         make("p", {}, mark.message),
         make("p", { class: "quiet" }, `${mark.severity}, ${WHOSE[mark.by]}`),
+        mark.why.length ? make("pre", { class: "why" }, mark.why.join("\n")) : "",
+        picture(model, mark.picture) ?? "",
       );
   }
   return found;

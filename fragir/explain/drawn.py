@@ -18,6 +18,8 @@ from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.draw.grid import Drawing, drawing
 from fragir.draw.layouts import conversion_drawing, layout_drawing
 from fragir.draw.memory import banks_drawing
+from fragir.draw.protocol import protocol_svg
+from fragir.emulator.report import Why
 from fragir.errors import FragirError
 from fragir.explain.report import (
     MOST,
@@ -58,6 +60,14 @@ class Gallery:
                 self._numbers[key] = error.sentence
         found = self._numbers[key]
         return (found, "") if isinstance(found, int) else (None, found)
+
+    def protocol(self, why: Why) -> int | None:
+        """The number of the picture of who waits for whom, None where there is none."""
+        drawn = protocol_svg(why)
+        if not drawn:
+            return None
+        self.pictures.append(LayoutPicture("who waits for whom", drawn))
+        return len(self.pictures) - 1
 
 
 # Types ---------------------------------------------------------------------------------------

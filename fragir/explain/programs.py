@@ -32,8 +32,10 @@ from fragir.explain.report import (
     MachineFunction,
     MachineLine,
     Mark,
+    OpenShown,
     ProgramReport,
     PtxShown,
+    SchedulesShown,
     SourceText,
     StageShown,
     ValueShown,
@@ -46,6 +48,7 @@ from fragir.passes.stages import is_lanes
 
 if TYPE_CHECKING:
     from fragir.emulator import Finding, FragmentUse
+    from fragir.emulator.report import Schedules
     from fragir.passes.writer.text import LineOrigin
     from fragir.toolchain.verdicts import ScheduleVerdict
 
@@ -62,14 +65,28 @@ def from_compiler(module: ModuleOp, target: str) -> Iterator[Mark]:
         yield Mark("compiler", "remark", "remark", words)
 
 
-def from_findings(findings: Sequence[Finding], source: Sequence[int]) -> Iterator[Mark]:
+def from_findings(
+    findings: Sequence[Finding], source: Sequence[int], gallery: Gallery
+) -> Iterator[Mark]:
     """Findings of a run, at their lines of PTX and of the source."""
     for one in findings:
         line = one.line or 0
         words = one.message
         if one.warp is not None and "warp" not in words:
             words += f" (warp {one.warp}" + (")" if one.lane is None else f" lane {one.lane})")
-        yield Mark("check", one.kind, one.severity, words, line, at(source, line))
+        where = line, at(source, line)
+        why, picture = (), None
+        if one.why is not None:
+            why, picture = tuple(one.why.lines()), gallery.protocol(one.why)
+        yield Mark("check", one.kind, one.severity, words, *where, why, picture)
+
+
+def shown_schedules(found: Schedules | None) -> SchedulesShown | None:
+    """For which schedules a run speaks."""
+    if found is None:
+        return None
+    open_ = tuple(OpenShown(one.line or 0, one.why) for one in found.open)
+    return SchedulesShown(open_, tuple(found.assumptions))
 
 
 def from_fragments(uses: Sequence[FragmentUse]) -> Iterator[Mark]:
@@ -144,12 +161,13 @@ LANES = "<lanes>"
 
 
 class Ran(NamedTuple):
-    """What a run of the program gave: how it was run, findings, values."""
+    """What a run of the program gave: how it was run, findings, values, for which schedules."""
 
     how: str
     findings: Sequence[Finding] = ()
     fragments: Sequence[FragmentUse] = ()
     values: Sequence[ValueShown] = ()
+    schedules: Schedules | None = None
 
 
 def explain(
@@ -253,6 +271,7 @@ class _Program:
             pictures=tuple(self.gallery.pictures),
             marks=tuple(self.marks),
             ran=told.how,
+            schedules=shown_schedules(told.schedules),
             values=tuple(placed_values(told.values, self.recorder.stages)),
             error=None if error is None else ErrorShown.of(error, self.recorder.doing),
             exception=error,
@@ -325,7 +344,7 @@ class _Program:
         if ran is None or self.ptx is None:
             return Ran("")
         told = ran("\n".join(self.ptx.lines))
-        self.marks += from_findings(told.findings, self.ptx.source)
+        self.marks += from_findings(told.findings, self.ptx.source, self.gallery)
         return told
 
 
@@ -404,7 +423,7 @@ def explain_ptx(
     try:
         if ran is not None:
             told = ran(text)
-            marks += from_findings(told.findings, every)
+            marks += from_findings(told.findings, every, gallery)
             marks += from_fragments(told.fragments)
     except FragirError as found:
         error = found
@@ -421,6 +440,7 @@ def explain_ptx(
         pictures=tuple(gallery.pictures),
         marks=tuple(marks),
         ran=told.how,
+        schedules=shown_schedules(told.schedules),
         values=tuple(told.values),
         error=None if error is None else ErrorShown.of(error),
         exception=error,

@@ -310,7 +310,8 @@ class MachineFunction:
 class Mark:
     """Something to see at a line: a finding of a run, a verdict of ptxas, a word of the compiler.
 
-    `by` says whose; `ptx` and `source` are lines, 0 where it is about the whole.
+    `by` says whose; `ptx` and `source` are lines, 0 where it is about the whole. `why` are lines on
+    the barriers that a finding is about, and `picture` the number of their picture.
     """
 
     by: Literal["check", "ptxas", "compiler"]
@@ -319,6 +320,24 @@ class Mark:
     message: str
     ptx: int = 0
     source: int = 0
+    why: tuple[str, ...] = ()
+    picture: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenShown:
+    """What is up to the schedule, by its line of PTX; 0 where that is not known."""
+
+    ptx: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesShown:
+    """For which schedules a run with checks speaks: for every one where nothing is `open`."""
+
+    open: tuple[OpenShown, ...]
+    assumptions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +398,7 @@ class ProgramReport:
     marks: tuple[Mark, ...] = ()
     ran: str = ""
     """How the program was run for findings and values; empty where it was not."""
+    schedules: SchedulesShown | None = None
     values: tuple[ValueShown, ...] = ()
     timeline: None = None
     """What ran when, by unit. Nothing makes one yet; the page has a place for it."""

@@ -79,6 +79,14 @@ function conversions(app) {
   byId("conversions-head").hidden = !model.conversions.length;
 }
 
+// For which schedules the run speaks.
+function schedules({ open, assumptions }) {
+  const assumed = assumptions.length ? ` (assumed: ${assumptions.join(", ")})` : "";
+  if (!open.length) return `schedules: every${assumed}`;
+  const at = open.map(({ ptx, why }) => (ptx ? `line ${ptx}: ${why}` : why));
+  return `schedules: those that ran; up to the schedule is ${at.join("; ")}`;
+}
+
 function notes(app) {
   const { model } = app;
   const found = byId("found");
@@ -104,6 +112,7 @@ function notes(app) {
     found.before(
       make("p", { class: "quiet" }, `${model.ran.includes("every check") ? "no findings, run" : "run"} ${model.ran}`),
     );
+  if (model.schedules) found.before(make("p", { class: "quiet" }, schedules(model.schedules)));
   const code = byId("code");
   if (model.pipeline) code.textContent = model.pipeline;
   byId("pipeline").hidden = !model.pipeline;

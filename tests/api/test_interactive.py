@@ -128,6 +128,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.emulator.Statistics": lambda: run().statistics,
     "fragir.emulator.Stream": emulator.Stream,
     "fragir.emulator.Struct": lambda: emulator.Struct({0: np.zeros(1 << 16)}),
+    "fragir.emulator.Why": lambda: emulator.Why(notes=("there is no barrier in this kernel",)),
     "fragir.emulator.TensorMap": lambda: emulator.TensorMap(
         np.zeros((128, 128), np.float16), (64, 64), 128
     ),

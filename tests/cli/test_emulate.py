@@ -15,6 +15,7 @@ from fragir.cli import check
 from fragir.cli.check import KINDS as OWN_KINDS
 from fragir.emulator import KINDS, Finding, Report
 from fragir.emulator.numbers.types import OOB_NAN
+from tests.cli.test_json import validate
 
 Fragir = Callable[..., Any]
 
@@ -222,6 +223,28 @@ def test_check_finds_a_deadlock(fragir: Fragir, in_folder: Path) -> None:
     assert (result.code, result.err) == (1, "")
     findings = json.loads(result.out)["findings"]
     assert {finding["kind"] for finding in findings} == {"deadlock"}
+    validate(json.loads(result.out), "check")
+    zero, one = findings[0]["why"]["barriers"]
+    assert (zero["name"], zero["phase"], zero["came"], zero["wants"]) == ("barrier 0", 0, 32, 64)
+    assert (one["name"], one["waiting"][0]["line"]) == ("barrier 1", 11)
+    assert [x["party"]["warps"] for x in zero["awaited"]] == [[1]]
+    text = fragir("check", "half.ptx", "--block", "64").out
+    assert "\ndeadlock at half.ptx:10:5, by lines of the PTX:\n    phase 0 of barrier 0 of" in text
+    assert "\n      waits: warp 0 (32 lanes) at line 10\n" in text
+
+
+def test_a_deadlock_says_why_without_checks(fragir: Fragir, in_folder: Path) -> None:
+    (in_folder / "half.ptx").write_text(DEADLOCK)
+    result = fragir("emulate", "half.ptx", "--block", "64")
+    assert (result.code, result.out) == (1, "")
+    first, *rest = result.err.splitlines()
+    assert first.startswith("error: half.ptx:10:5: deadlock in half")
+    assert (
+        "    barrier 0 of block (0, 0, 0): 32 of 64 threads have come, it lacks 32 threads" in rest
+    )
+    document = json.loads(fragir("emulate", "half.ptx", "--block", "64", "--json").out)
+    validate(document, "error")
+    assert document["error"]["why"]["barriers"][0]["phase"] is None
 
 
 RACE = """\

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Fragir
 from tests.cli.test_json import validate
+from tests.emulator.faults import faults
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = """func.func @copy(%a: memref<16x16xf16>, %c: memref<16x16xf16>) {
@@ -181,7 +182,8 @@ def test_findings_of_a_program_stand_at_its_operations(fragir: Fragir, in_folder
         "COLS", '#frag.layout<"warp [2:(0,32)] lane [32:(0,1)] element [16:(1,0)]">'
     )
     (in_folder / "right.mlir").write_text(text)
-    assert document(fragir, "right.mlir", "--check", "--no-sass")["marks"] == []
+    found = document(fragir, "right.mlir", "--check", "--no-sass")
+    assert (found["marks"], found["schedules"]) == ([], {"open": [], "assumptions": []})
     (in_folder / "race.mlir").write_text(text.replace("  frag.barrier\n", ""))
     found = document(fragir, "race.mlir", "--check", "--no-sass", code=1)
     wrong = [mark for mark in found["marks"] if mark["severity"] == "error"]
@@ -189,6 +191,21 @@ def test_findings_of_a_program_stand_at_its_operations(fragir: Fragir, in_folder
     assert {mark["source"] for mark in wrong} <= {6, 7}
     for mark in wrong:
         assert "shared" in found["ptx"]["lines"][mark["ptx"] - 1]
+
+
+def test_who_waits_for_whom_is_drawn(fragir: Fragir, in_folder: Path) -> None:
+    fault = next(one for one in faults() if one.name == "deadlock-barrier")
+    (in_folder / "stands.ptx").write_text(fault.ptx(mended=False))
+    np.save(in_folder / "x.npy", np.zeros(1024, np.uint32))
+    launch = ["--block", "64", "--arg", "in:x.npy", "--no-sass", "--check"]
+    found = document(fragir, "stands.ptx", *launch, code=1)
+    (mark,) = found["marks"]
+    assert (mark["kind"], mark["ptx"], found["schedules"]) == ("deadlock", 25, None)
+    assert "  waits: warp 0 (32 lanes) at line 25" in mark["why"]
+    picture = found["pictures"][mark["picture"]]
+    assert picture["title"] == "who waits for whom"
+    assert "waits: warp 1, line 26" in picture["svg"]
+    assert "phase 0 of barrier 2" in picture["svg"]
 
 
 def test_values(fragir: Fragir, small: str, in_folder: Path) -> None:

@@ -27,6 +27,17 @@ RIGHT = f"""func.func @through(%a: memref<16x64xf32>, %c: memref<16x64xf32>)
   func.return
 }}
 """
+PARTS = """func.func @gemm(%a: memref<?x?xf16> {frag.sizes = ["m", "k"]},
+    %b: memref<?x?xf16> {frag.sizes = ["k", "n"]}, %c: memref<?x?xf16> {frag.sizes = ["m", "n"]},
+    %p: memref<3x?x?xf32>, %n: memref<?x?xi32>)
+    attributes {frag.divisible = {m = 16, k = 16, n = 16}} {
+  frag.matmul %a, %b into %c through %p, %n
+      {tile = array<i64: 64, 64, 32>, stages = 3 : i64, stream_k = 3 : i64}
+      : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<3x?x?xf32>,
+        memref<?x?xi32>
+  func.return
+}
+"""
 NOTE = "the values are right; races and missing waits were not looked for: --check\n"
 
 
@@ -48,12 +59,16 @@ def test_a_race_fails(fragir: Fragir, program: str) -> None:
     assert races[0]["count"] > 1
     assert {one["file"] for one in races} == {"race.mlir"}
     assert all(one["severity"] == "error" and ".shared" in one["message"] for one in races)
+    assert races[0]["why"]["text"] == ["there is no barrier in this kernel"]
+    result = fragir("run", "race.mlir", "--on", "emulator", "--check")
+    assert "race at race.mlir:7:3, by lines of the PTX:\n    there is no barrier" in result.out
+    assert "schedules:" not in result.out
 
 
 def test_nothing_found(fragir: Fragir, program: str) -> None:
     result = fragir("run", program, "--on", "emulator", "--check")
     assert result.code == 0
-    assert "no findings in 4 runs with every check on" in result.out
+    assert "no findings in 4 runs with every check on\nschedules: every\n" in result.out
     assert result.out.endswith("\nPASS\n")
     assert NOTE not in result.err
 
@@ -65,3 +80,18 @@ def test_it_says_what_was_not_looked_for(fragir: Fragir, program: str) -> None:
     quiet = fragir("run", program, "--on", "emulator", "--json")
     assert NOTE not in quiet.err
     assert "findings" not in json.loads(quiet.out)
+
+
+def test_what_is_up_to_the_schedule(fragir: Fragir, in_folder: Path) -> None:
+    """Blocks that share a tile count who has come: the last one adds up the parts."""
+    Path("parts.mlir").write_text(PARTS)
+    options = ["--target", "sm_80", "--inputs", "n=zeros"]
+    sizes = "m=64,n=64,k=64,n_d0=1,n_d1=1"
+    command = ["run", "parts.mlir", "--on", "emulator", "--check", *options, "--size", sizes]
+    document = json.loads(fragir(*command, "--json").out)
+    validate(document, "run")
+    found = document["schedules"]
+    assert (found["judged"], found["assumptions"]) == ("4 that ran", [])
+    (one,) = found["open"]
+    assert one["line"] == 5  # of the program
+    assert one["why"].startswith("the result of an atomic says who came first (PTX: @%")

@@ -187,6 +187,8 @@ class CompiledRuns:
     def end(self) -> None:
         """Takes back what calls change."""
         launch, clocks = self._launch, self.races.clocks
+        if clocks.now != launch.now:
+            self.machine.barriers.uncounted = True
         clocks.now, clocks.lowest = launch.now, launch.lowest
         self.compiled.end()
         for pointers, ledger in zip(self._pointers, self._ledgers, strict=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
-from fragir.emulator.report import PERFORMANCE, Finding, Severity
+from fragir.emulator.report import PERFORMANCE, Finding, Severity, Why
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -143,6 +143,7 @@ class Hooks(Observer):
         subject: str = "",
         severity: Severity | None = None,
         other: tuple[int | None, int | None] | None = None,
+        why: Why | None = None,
     ) -> Finding:
         """Add a finding at a place in the PTX: a remark or an error by its kind, or a letter."""
         where = program.error("", at)
@@ -165,6 +166,7 @@ class Hooks(Observer):
             subject,
             severity,
             other,
+            why=why,
         )
         (report.remarks if severity == "remark" else report.findings).append(finding)
         return finding

@@ -189,6 +189,7 @@ Guarded.on_deadlock = _on_deadlock
 #: `check=True`: the modules of this room and their checks, in the order in which they see
 #: everything. They are imported only where they are asked for.
 CHECK = (
+    ("protocols.history", "History"),
     ("definedness.definedness", "Definedness"),
     ("races.races", "Races"),
     ("synchronisation", "Synchronisation"),

@@ -14,7 +14,7 @@ from fragir.emulator.instructions.collective import names_all
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Select, Step
 from fragir.emulator.machine.machine import Machine
-from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
+from fragir.emulator.machine.state import BLOCKED, PARKED
 from fragir.emulator.numbers.types import I64, U32, Bools, distinct
 from fragir.emulator.program.flow import is_exit
 from fragir.emulator.program.program import Program
@@ -177,7 +177,6 @@ class Synchronisation(Hooks):
         self.cluster_count: I64 = np.zeros(lanes, np.int64)
         self.arrived: Bools = np.zeros(lanes, np.bool_)  # and has not waited since
         self.last = 0  # the lane of the latest event at an mbarrier
-        self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
         self.said: set[tuple[str, int, str | None]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
         # lanes that had more to do than to exit when others of their warp waited for them
@@ -304,7 +303,6 @@ class Synchronisation(Hooks):
         self.arrived[...] = False
         self.passing[...] = False
         self.cluster_count[...] = 0
-        self.came.clear()
         self.arrivals.start_wave()
 
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
@@ -429,27 +427,13 @@ class Synchronisation(Hooks):
             self.last = int(lanes[0])
         if kind == "complete":
             self.sites.current = int(self.transferred[lanes[0]])
-        elif kind == "arrive":
-            self.came.setdefault(position, []).extend(int(lane) for lane in lanes)
-        elif kind in ("phase", "init"):
-            self.came.pop(position, None)
         elif kind == "underflow":
             text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
             self.say("mbarrier", self.sites.current, text, self.last, offset)
 
     def on_deadlock(self) -> list[str]:
-        """Who has arrived at the mbarriers that lanes poll."""
         self._tell_missing()
-        machine = self.machine
-        polled = machine.barriers.polled[(machine.key & PARKED != 0) & (machine.key < EXITED)]
-        notes: list[str] = []
-        for position in distinct(polled[polled >= 0])[:4]:
-            offset = int(position) % max(machine.memory.shared_stride, 1)
-            lanes = np.array(self.came.get(int(position), []), np.int64)
-            warps = sorted({machine.place(int(w)) for w in distinct(lanes // LANES)})
-            who = ", ".join(f"block {b} warp {w}" for b, w in warps[:4]) or "nobody"
-            notes.append(f"arrived {who} at the mbarrier at shared offset {offset} in this phase")
-        return notes
+        return []
 
     # -- what nobody waits for ---------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.report import Asynchrony, EmulationError, Report, gather
+from fragir.emulator.report import Asynchrony, EmulationError, Report, Why, gather
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import check_one_of, kind_of, require_extent, require_whole_number
 from fragir.ptx import tree
@@ -418,7 +418,9 @@ class Launch:
                     self._waves(progress)
                 else:
                     division.run(progress)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, EmulationError) and error.kind in ("deadlock", "divergent"):
+                error.why = self._why()
             if division is None or not division.divided:
                 self._bring_back()
             raise
@@ -429,6 +431,12 @@ class Launch:
         self.arguments.check_read_only()
         if self.stream is not None:
             self.stream.end(self.machine, self.program, self.hooks)
+
+    def _why(self) -> Why:
+        """Why nothing can run any more."""
+        from fragir.emulator.checks.protocols.standstill import standstill
+
+        return standstill(self.machine, self.program)
 
     def _waves(self, progress: Callable[[float], None] | None) -> None:
         while self.started < self.total:

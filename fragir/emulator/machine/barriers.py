@@ -124,6 +124,7 @@ class BlockBarriers:
         #: By block: the barrier that last let lanes go on from two statements, and these two.
         self.met: dict[int, tuple[int, int, int]] = {}
         self.polled: I64 = np.full(shape, NONE, np.int64)  # mbarriers seen incomplete, by lane
+        self.uncounted = False  # whether the library has passed barriers in this wave
         self.votes: Bools = np.zeros(shape, np.bool_)
         self.reductions: dict[int, tuple[str, Row | None]] = {}
         self.cluster_arrivals: Row = np.zeros(shape, np.int64)
@@ -134,6 +135,7 @@ class BlockBarriers:
     def reset(self) -> None:
         self.waits[...] = NONE
         self.polled[...] = NONE
+        self.uncounted = False
         self.arrived[...] = 0
         self.expected[...] = 0
         self.first[...] = self.second[...] = NONE

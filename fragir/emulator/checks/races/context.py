@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fragir.emulator.checks.operand_contents import quote
-from fragir.emulator.checks.races.clocks import COLUMN_MASK, site_of
+from fragir.emulator.checks.protocols.history import history_of
+from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT, site_of
 from fragir.emulator.machine.lanes import LANES, Select, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.scheduler import met_before
 from fragir.emulator.numbers.types import I64, Array, every
+from fragir.emulator.report import Why
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -63,10 +65,12 @@ class Findings:
         at: int,
         message: str,
         letter: str | None = None,
+        rec: int | None = None,
     ) -> None:
         """A finding at an instruction, about a byte position of shared memory.
 
-        `letter`: the sentence in `SENTENCES` that is all that speaks against it.
+        `letter`: the sentence in `SENTENCES` that is all that speaks against it. `rec`: the other
+        access, of the same cluster.
         """
         offset = at % max(self.machine.memory.shared_stride, 1)
         text = f"at shared offset {offset}: {message}"
@@ -74,7 +78,7 @@ class Findings:
         block = int(self.machine.block_of[lane // LANES])
         if block in met:
             text += f"; the block has passed {met[block]} before"
-        self._say("shared", kind, letter, site, other, text, lane=lane, address=offset)
+        self._say("shared", kind, letter, site, other, text, lane=lane, address=offset, rec=rec)
 
     def globally(
         self,
@@ -85,13 +89,14 @@ class Findings:
         text: str,
         kind: str = "race",
         letter: str | None = None,
+        rec: int | None = None,
     ) -> None:
         """The same about a byte position of global memory."""
         memory = self.machine.memory
         buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
         text = f"at byte {position - buffer.start} of {buffer.name}: {text}"
         address = GLOBAL_BASE + position
-        self._say("global", kind, letter, site, other, text, lane=lane, address=address)
+        self._say("global", kind, letter, site, other, text, lane=lane, address=address, rec=rec)
 
     def _say(
         self,
@@ -104,6 +109,7 @@ class Findings:
         *,
         lane: int,
         address: int,
+        rec: int | None,
     ) -> None:
         if self.is_said(space, kind, letter, site, other):
             return
@@ -120,6 +126,7 @@ class Findings:
             subject=f"{other}",
             severity=None if letter is None else "letter",
             other=self.place_of(other),
+            why=None if rec is None else self._why(lane, rec),
         )
         letters = self._letters.setdefault((space, site, other), [])
         if letter is not None and letters is not None:
@@ -128,6 +135,16 @@ class Findings:
             for milder in letters:
                 self.machine.report.findings.remove(milder)
             self._letters[space, site, other] = None
+
+    def _why(self, lane: int, rec: int) -> Why | None:
+        """What barriers have to do with it; None where the other access is no thread's."""
+        history, column = history_of(self.machine), rec & COLUMN_MASK
+        if column >= self.clocks.lanes:
+            return None
+        other = lane // self.clocks.lanes * self.clocks.lanes + column
+        if history is None:
+            return Why(notes=("there is no barrier in this kernel",))
+        return history.between(lane, other, rec >> TIME_SHIFT)
 
     # -- who it was --------------------------------------------------------------------------------
 

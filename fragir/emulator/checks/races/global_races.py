@@ -381,7 +381,8 @@ class GlobalRaces:
         text += "" if told is None else told.words
         if stale:
             text += "; its block has read these bytes before, and an L1 cache may still have them"
-        self.findings.globally(site, other, lane, position, text, letter=letter)
+        known = None if earlier is not None or cluster is not None else rec
+        self.findings.globally(site, other, lane, position, text, letter=letter, rec=known)
 
     def _read_before(self, lane: int, position: int, rec: int) -> bool:
         """Whether a lane's block has read a place, past its L1 cache, before a write."""

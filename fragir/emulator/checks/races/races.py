@@ -22,6 +22,7 @@ import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import is_windowed
+from fragir.emulator.checks.protocols.history import history_of
 from fragir.emulator.checks.races.asynchronous import BulkCopies, WgmmaReads
 from fragir.emulator.checks.races.barriers import (
     Arrivals,
@@ -202,6 +203,11 @@ class Races(Hooks):
         )
 
     # -- what happens ------------------------------------------------------------------------------
+
+    def on_launch_start(self) -> None:
+        if (history := history_of(self.machine)) is not None:
+            clocks = self.clocks
+            history.now = lambda: clocks.now
 
     def on_wave_start(self) -> None:
         parts = (self.told, self.mbarriers, self.exits, self.strong, self.barriers, self.phases)

@@ -126,7 +126,7 @@ class SharedRaces:
         if rec & STRONG and site in self._lockstep:
             text += "; lanes of a warp need not go together, and only bar.warp.sync orders them"
         text += "" if told is None else told.words
-        self.findings.shared("race", site, other, lane, at, text, letter)
+        self.findings.shared("race", site, other, lane, at, text, letter, rec)
 
     def _letter(self, what: str, site: int, lane: int, rec: int) -> str | None:
         """The sentence that is all that speaks against an access, if there is one.

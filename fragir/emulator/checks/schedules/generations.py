@@ -20,19 +20,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.operand_contents import quote
+from fragir.emulator.checks.protocols.history import Key, barrier_name, history_of, parties
 from fragir.emulator.checks.races.barriers import ClusterPhases, are_whole
 from fragir.emulator.checks.races.clocks import Clocks, distinct, later
 from fragir.emulator.checks.synchronisation import Sites
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step, active
 from fragir.emulator.numbers.types import I32, I64, Bools
 from fragir.emulator.program.dataflow import dataflow
+from fragir.emulator.report import Why
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -43,6 +45,17 @@ if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
     from fragir.ptx.opcodes.row import Opcode
     from fragir.ptx.tree import Instruction
+
+
+#: What is asked of a run, by the letter of the rule.
+RULES = {
+    "A": "none of these arrivals is known to come after all who wait for the phase before have seen"
+    " its end",
+    "B": "who arrives in a phase must know that the one before is over, which this ended",
+    "C": "a copy must end in the phase in which it was issued",
+    "D": "who comes to a barrier again must know that its last phase is over, in which these came",
+    "F": "one thread initialises an mbarrier, and again only who knows of that",
+}
 
 
 class Over(NamedTuple):
@@ -99,8 +112,20 @@ class Generations(Hooks):
 
     # -- what is said ------------------------------------------------------------------------------
 
-    def _say(self, rule: str, site: int, lanes: I64, knowing: Bools, words: str) -> None:
-        """Of `lanes` the `knowing` ones know; a letter where each other has one in its warp."""
+    def _say(
+        self,
+        rule: str,
+        site: int,
+        lanes: I64,
+        knowing: Bools,
+        words: str,
+        key: Key,
+        *notes: str,
+    ) -> None:
+        """Of `lanes` the `knowing` ones know; a letter where each other has one in its warp.
+
+        `key`: the barrier that it is about; `notes` are told behind who came to its last phase.
+        """
         lane = int(lanes[~knowing][0])
         met = np.isin(lanes[~knowing] // LANES, lanes[knowing] // LANES).all()
         if (rule, site) in self._said:
@@ -111,17 +136,40 @@ class Generations(Hooks):
         if met:
             text += f", as lanes of a warp need not go together. {quote('phase')}"
         severity = "letter" if met else None
-        self.found(self.program, ins.at, "schedule", text, lane=lane, severity=severity)
+        why = self._why(rule, key, lanes[~knowing], site, notes)
+        self.found(self.program, ins.at, "schedule", text, lane=lane, severity=severity, why=why)
+
+    def _why(
+        self, rule: str, key: Key, lanes: I64, site: int, notes: tuple[str, ...]
+    ) -> Why | None:
+        """The phase that they should know of: who came in it, and who they are."""
+        history = history_of(self.machine)
+        if history is None:
+            return None
+        if rule == "F":
+            return Why(notes=(f"{barrier_name(self.machine, self.program, key)}: {RULES[rule]}",))
+        line = self.sites.line(site)
+        them = tuple(parties(self.machine, [(int(lane), line) for lane in lanes]))
+        phase = history.running(key) if rule == "C" else history.ended(key)
+        said = [f"rule {rule}: {RULES[rule]}"]
+        if rule == "A":
+            phase = replace(phase, waiting=them)
+        else:
+            said += [f"not known to: {party.text(phase.block)}" for party in them]
+        if rule == "B":
+            warp = int(lanes[0]) // LANES
+            said.append(f"warp {self.machine.place(warp)[1]} {history.seen_text(key, warp)}")
+        return Why((phase,), notes=(*said, *notes))
 
     def _knows(self, lanes: I64, over: Over) -> Bools:
         return self.clocks.known[0, lanes, over.column] >= over.phase
 
-    def _must_know(self, rule: str, lanes: I64, over: Over | None, words: str) -> None:
+    def _must_know(self, rule: str, lanes: I64, over: Over | None, words: str, key: Key) -> None:
         if over is None:
             return
         knowing = self._knows(lanes, over)
         if not knowing.all():
-            self._say(rule, self.sites.current, lanes, knowing, words)
+            self._say(rule, self.sites.current, lanes, knowing, words, key)
 
     def _learn(self, lanes: I64, vector: I32 | None) -> None:
         if vector is not None and len(lanes):
@@ -149,7 +197,7 @@ class Generations(Hooks):
             return  # which is a finding of another check
         if kind in ("arrive", "expect"):
             words = f"it may count in the phase of the mbarrier at {self._at(position)} before"
-            self._must_know("B", lanes, known.over, words)
+            self._must_know("B", lanes, known.over, words, ("mbarrier", position, 0))
             if kind == "arrive":
                 known.arrived = later(self.clocks.publish(lanes), known.arrived)
         elif kind == "complete":
@@ -176,10 +224,11 @@ class Generations(Hooks):
             knowing |= self.clocks.floor[lanes] >= time
             if not knowing.all():
                 words = f"nothing orders it after another one of {self._at(position)}"
-                self._say("F", self.sites.current, lanes, knowing, words)
+                self._say("F", self.sites.current, lanes, knowing, words, ("mbarrier", position, 0))
         if len(lanes) > 1:
             words = f"several lanes initialise the mbarrier at {self._at(position)}, in any order"
-            self._say("F", self.sites.current, lanes, lanes == lanes[0], words)
+            key: Key = "mbarrier", position, 0
+            self._say("F", self.sites.current, lanes, lanes == lanes[0], words, key)
         self._mbarriers[position] = Mbarrier((int(self.clocks.own[lanes[0]]), self.clocks.now))
         self.clocks.now += 1
 
@@ -193,7 +242,8 @@ class Generations(Hooks):
                 f"it was issued in phase {phase} of the mbarrier at {self._at(position)}, and ends "
                 f"in phase {known.phase}: its bytes may complete another phase than they do here"
             )
-            self._say("C", site, np.array([lane]), np.zeros(1, np.bool_), words)
+            key: Key = "mbarrier", position, 0
+            self._say("C", site, np.array([lane]), np.zeros(1, np.bool_), words, key)
         known.arrived = later(vector, known.arrived)
 
     def _phase(self, position: int, known: Mbarrier) -> None:
@@ -209,7 +259,11 @@ class Generations(Hooks):
                     "has seen the end of the one that it waits for: it then waits for ever, or for "
                     "the wrong one"
                 )
-                self._say("A", look.site, look.lanes, knowing, words)
+                note = f"the wait is for the end of phase {look.phase - 1}"
+                if not look.phase:
+                    note = "the wait passes before a phase has ended"
+                key: Key = "mbarrier", position, 0
+                self._say("A", look.site, look.lanes, knowing, words, key, note)
         known.looks.clear()
         known.arrived = None
         per = self.machine.warps_per_block * LANES
@@ -223,7 +277,7 @@ class Generations(Hooks):
         if position < 0 or known is None:
             return
         words = f"its bytes may count in the phase of the mbarrier at {self._at(position)} before"
-        self._must_know("B", transfer.lanes, known.over, words)
+        self._must_know("B", transfer.lanes, known.over, words, ("mbarrier", position, 0))
         issued = self._copies.setdefault((position, int(transfer.lanes[0])), deque())
         issued.append((known.phase, self.sites.current, self.clocks.publish(transfer.lanes)))
 
@@ -271,7 +325,7 @@ class Generations(Hooks):
                 self._learn(part, self._with(vector, over))
                 continue
             words = f"it may count in the phase of barrier {number} before, with others"
-            self._must_know("D", part, self._over.get(key), words)
+            self._must_know("D", part, self._over.get(key), words, ("barrier", block, number))
             if kind == "arrive":
                 self._arrived[key] = later(self.clocks.publish(part), self._arrived.get(key))
 
