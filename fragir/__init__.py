@@ -8,7 +8,8 @@
 `lift` are single steps, `explain_layouts` says why tiles lie as they do. The rooms, each imported
 when it is used: `isa` has the instructions, `layout` the layouts, `emulator` runs PTX, `ptx` reads
 and writes it, `reference` says what programs mean, `scheduling` what schedules cost, `host` runs
-several kernels, `builder` is what `kernel` gives, `explain` and `explore` make pages to look at.
+several kernels, `builder` is what `kernel` gives, `judge` says whether PTX is right, `explain` and
+`explore` make pages to look at.
 """
 
 import lazy_loader

@@ -4,6 +4,7 @@ from . import explain as explain
 from . import explore as explore
 from . import host as host
 from . import isa as isa
+from . import judge as judge
 from . import layout as layout
 from . import ptx as ptx
 from . import reference as reference

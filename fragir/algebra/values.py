@@ -58,6 +58,20 @@ def spelling(name: str) -> Generator[None]:
         _SPELLING.reset(token)
 
 
+_NAMED: ContextVar[set[str] | None] = ContextVar("named", default=None)
+
+
+@contextmanager
+def named_functions() -> Generator[set[str]]:
+    """The names of functions of which nothing else is known, as far as they are used inside."""
+    names: set[str] = set()
+    token = _NAMED.set(names)
+    try:
+        yield names
+    finally:
+        _NAMED.reset(token)
+
+
 def each_round(flags: Array) -> Array:
     """Of elements, with a last dimension that broadcasts over rounds."""
     return flags[..., None]
@@ -317,6 +331,8 @@ class Values:
 
     def named(self, name: str, real: Callable[[F64], Array]) -> Values:
         """A function of which nothing is known but that it is one."""
+        if (names := _NAMED.get()) is not None:
+            names.add(name)
         p = fields.hashed(name, self.p)
         with np.errstate(all="ignore"):
             number = np.asarray(real(self.real), np.float64)

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
         "check": "Emulate a PTX kernel with every check on, under several schedules.",
         "emulate": "Run a PTX kernel on the CPU, to the bit.",
+        "judge": "Judge a kernel by cases: every schedule, every value, the same function.",
         "sass": "Show machine code, or its loops and what stands in them, of a program or PTX.",
     },
     "Long runs and the environment": {

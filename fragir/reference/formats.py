@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ShapedType
-from xdsl.ir import Attribute
 
-from fragir.dialects import frag
-from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -275,6 +274,11 @@ PREDICATE = "pred"
 
 def type_name(type_: Attribute) -> str:
     """The PTX name of a scalar's or tile's element type; FragirError for others."""
+    from xdsl.dialects.builtin import ShapedType  # imports much; numbers alone need no IR
+
+    from fragir.dialects import frag
+    from fragir.dialects.elements import element_name
+
     if isinstance(type_, frag.TileType | ShapedType):
         type_ = getattr(type_, "element_type")
     try:

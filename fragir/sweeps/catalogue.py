@@ -20,7 +20,7 @@ from types import ModuleType
 from fragir.errors import FragirError, pass_on
 from fragir.sweeps.definition import Sweep
 
-PACKAGED = {"validation": "fragir.validation.report"}
+PACKAGED = {"judge": "fragir.judge.batch", "validation": "fragir.validation.report"}
 _PACKAGE = Path(__file__).parents[1]
 CHECKOUT = _PACKAGE.parent
 FOLDER = CHECKOUT / "benchmarks" / "sweeps"

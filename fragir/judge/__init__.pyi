@@ -1,0 +1,9 @@
+from .case import Case as Case
+from .case import KernelCall as KernelCall
+from .case import sizes as sizes
+from .judging import Judging as Judging
+from .judging import judge as judge
+from .sandbox import BrokenCaseError as BrokenCaseError
+from .sandbox import CaseLimits as CaseLimits
+from .verdict import Judgement as Judgement
+from .verdict import Reason as Reason
