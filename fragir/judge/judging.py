@@ -1,8 +1,9 @@
 """Runs a kernel's cases with every check on, and says what that shows.
 
 Each case runs twice, on outputs that are NaN, another NaN in each: what is the same NaN afterwards
-has not been written, and what differs depends on what stood there. The first run has every check,
-the second follows the data, and counts which statements are executed. Whatever raises is no pass.
+has not been written, and what differs depends on what stood there. Both have every check, as a
+kernel can tell them apart by what it finds; the second follows the data too, and counts which
+statements are executed. Whatever raises is no pass.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from platform import python_version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from fragir.ptx.reader import PtxSyntaxError
 from fragir.reference.formats import FLOATS
 
 if TYPE_CHECKING:
+    from fragir.emulator.checks.selection import MakesCheck
     from fragir.ptx import Module
 
 T = TypeVar("T")
@@ -210,7 +212,7 @@ class _Judge:
         case, verdict = prepared.case, self.verdict
         runs = [self._run(case, number, counts=counts) for counts in (False, True)]
         checked, counted = runs
-        for report in checked.reports:
+        for report in (*checked.reports, *counted.reports):
             self._findings(report.findings, number)
             if report.schedules is not None:
                 verdict.schedules = report.schedules.with_(verdict.schedules)
@@ -244,7 +246,7 @@ class _Judge:
             )
 
     def _run(self, case: PackedCase, number: int, *, counts: bool) -> _Ran:
-        """One run, with the checks or with the counts of statements."""
+        """One run; the one that counts statements follows the data too."""
         memory = case.memory()
         for view, element in _only_outputs(case):
             _fill(case.views[view].bytes_of(memory), element, number, second=counts)
@@ -254,10 +256,10 @@ class _Judge:
         for index, call in enumerate(case.calls):
             coverage = Coverage()
             arguments = case.arguments(call, memory)
-            given: dict[str, Any] = {"check": True}
+            more: list[MakesCheck] = []
             if counts:
                 followed = follows.ask(lambda f, call=call: f.before(call))
-                given = {"checks": [coverage, *([] if followed is None else [followed])]}
+                more = [coverage, *([] if followed is None else [followed])]
             try:
                 report = run(
                     self.module,
@@ -270,7 +272,8 @@ class _Judge:
                     stream=stream,
                     limit=self.how.limit,
                     jobs=self.how.jobs,
-                    **given,
+                    check=True,
+                    checks=more,
                 )
             except EmulationError as error:
                 self._stopped(error, number)

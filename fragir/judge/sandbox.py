@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +93,27 @@ def prepare(case: str, seed: int, limits: CaseLimits, rounds: int = ROUNDS) -> P
     """
     if ":" not in case:
         raise BrokenCaseError(f"{case!r} is not of the form MODULE:FUNCTION or FILE.py:FUNCTION")
-    with tempfile.TemporaryDirectory(prefix="fragir-judge-") as name:
-        folder = Path(name)
+    with _folder() as folder:
         request: Document = {"case": case, "seed": seed, "rounds": rounds, **asdict(limits)}
         write_json(folder / "request.json", request)
         sandbox = _bubblewrap(folder)
         _run([*sandbox, *_command(folder)], case, limits.seconds)
         prepared = _read(folder, case, limits.memory, rounds)
     return PreparedCases(prepared, "bwrap" if sandbox else "none", seed, rounds)
+
+
+@contextlib.contextmanager
+def _folder() -> Generator[Path]:
+    """A folder for the time being. What a sandbox held may live a moment longer, and write."""
+    folder = Path(tempfile.mkdtemp(prefix="fragir-judge-"))
+    try:
+        yield folder
+    finally:
+        for _ in range(100):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(0.05)
 
 
 # -- the process -----------------------------------------------------------------------------------
@@ -166,7 +180,8 @@ def _run(command: Sequence[str], case: str, seconds: float) -> None:
         if code:
             words.seek(max(words.tell() - _WORDS, 0))
             last = words.read(_WORDS).decode(errors="replace").strip().splitlines()[-1:]
-            how = f"by signal {-code}" if code < 0 else f"with code {code}"
+            number = -code if code < 0 else code - 128  # a sandbox gives the signal of its child so
+            how = f"by signal {number}" if number > 0 else f"with code {code}"
             raise BrokenCaseError(
                 f"the process of {case} ended {how}" + "".join(f": {line[:300]}" for line in last)
             )

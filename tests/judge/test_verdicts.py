@@ -166,6 +166,17 @@ HOSTILE: dict[str, tuple[str, str, str]] = {
         "fail",
         "race",
     ),
+    "races where it finds another NaN": (
+        edited(
+            (
+                STORE,
+                "    ld.global.u32 %r5, [%rd5];\n    setp.lt.s32 %p1, %r5, 0;\n"
+                "    @%p1 st.global.f32 [%rd2], %f3;\n" + STORE,
+            )
+        ),
+        "fail",
+        "race",
+    ),
     "is no PTX": (NORM.replace("add.u64 %rd1", "add.u64 %rd1 %rd1"), "fail", "syntax"),
     "is not legal": (
         edited((FIRST, FIRST + "    add.u32 %r2, %r2, %nothing;\n")),
