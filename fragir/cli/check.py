@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fragir.cli.arguments import Loaded
     from fragir.emulator import Finding, FragmentUse
     from fragir.emulator.checks.selection import MakesCheck
-    from fragir.emulator.report import Schedules
+    from fragir.emulator.report import ArrayValues, Schedules
     from fragir.ptx import Module
 
 DEPENDS = "schedule-dependent"
@@ -93,6 +93,13 @@ EXAMPLES = (
     metavar="MODULE:CLASS",
     help="A check of one's own beside ours, a class of fragir.emulator.Hooks.",
 )
+@click.option(
+    "--structure",
+    multiple=True,
+    metavar="NAME",
+    help="A parameter (its name, or its number from 0) or variable whose contents are part of the"
+    " launch, as sizes and page tables are, not data.",
+)
 @json_option
 def main(
     seeds: int,
@@ -100,6 +107,7 @@ def main(
     performance: bool,
     strict: bool,
     further: tuple[str, ...],
+    structure: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> int | None:
@@ -112,8 +120,8 @@ def main(
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
     checks = [import_object(text, "--with takes MODULE:CLASS") for text in further]
-    examined = examine(launch, module, arguments, seeds, uses, checks)
-    findings, remarks, instructions, of_schedules = examined
+    examined = examine(launch, module, arguments, seeds, uses, checks, structure)
+    findings, remarks, instructions, of_schedules, of_data = examined
     remarks = remarks + _judged_by_ptxas(launch, module, performance)
     listed = [r for r in remarks if performance or r.kind == "fragment"]
     findings, remarks = findings + listed, [r for r in remarks if r not in listed]
@@ -127,6 +135,9 @@ def main(
         document: Document = {"findings": found, "instructions": instructions}
         if of_schedules is not None:
             document["schedules"] = schedules_json(of_schedules, seeds + 2)
+        if of_data is not None:
+            document["data"] = data_json(of_data)
+            document["structure"] = of_data.structure
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)
@@ -137,8 +148,11 @@ def main(
         print_findings(list(map(finding_json, findings)))
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
-    if of_schedules is not None and not any(f.severity == "error" for f in findings):
-        print_schedules(schedules_json(of_schedules, seeds + 2))
+    if not any(f.severity == "error" for f in findings):
+        if of_schedules is not None:
+            print_schedules(schedules_json(of_schedules, seeds + 2))
+        if of_data is not None:
+            _print_data(of_data)
     if not strict and exit_code is None and any(f.severity == "letter" for f in findings):
         note("wrong by the letter of the PTX ISA only; --strict makes these count")
     return exit_code
@@ -162,6 +176,23 @@ def print_schedules(found: Document) -> None:
     print_table(("line", "why"), [[str(one["line"]), one["why"]] for one in found["open"]])
 
 
+def data_json(found: ArrayValues) -> str | Document:
+    if found.every:
+        return "every value"
+    return {"these": True, "open": [asdict(one) for one in found.open]}
+
+
+def _print_data(found: ArrayValues) -> None:
+    """For which contents of the arrays this holds, at these sizes."""
+    taken = f" (structure: {', '.join(found.structure)})" if found.structure else ""
+    if found.every:
+        print(f"data: every value{taken}")
+        return
+    print(f"data: these values{taken}; what depends on them is")
+    rows = [[str(one.line), one.what, one.argument or ""] for one in found.open]
+    print_table(("line", "what", "argument"), rows)
+
+
 _FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")
 
 
@@ -183,12 +214,13 @@ def _fragment_row(use: FragmentUse) -> list[str]:
 
 class Examined(NamedTuple):
     """Findings of all runs, each once, remarks, the warp instructions of the first run, and for
-    which schedules that one speaks; None where it was stopped."""
+    which schedules and values that one speaks; None where it was stopped."""
 
     findings: list[Finding]
     remarks: list[Finding]
     instructions: int
     schedules: Schedules | None
+    data: ArrayValues | None
 
 
 def examine(
@@ -198,17 +230,20 @@ def examine(
     seeds: int,
     uses: list[FragmentUse] | None = None,
     checks: Sequence[MakesCheck] = (),
+    structure: Sequence[str] = (),
 ) -> Examined:
     """What all runs show.
 
-    `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours.
+    `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours;
+    `structure`: what `--structure` says.
     """
     from fragir.emulator import EmulationError
     from fragir.emulator.report import gather
 
     runs: list[list[Finding]] = []
     remarks: list[Finding] = []
-    instructions, first, of_schedules = 0, None, None
+    instructions, first, of_schedules, of_data = 0, None, None, None
+    declared = [int(name) if name.isdecimal() else name for name in structure]
     budget = Budget(launch.limit)
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(schedules(seeds)):
@@ -229,6 +264,7 @@ def examine(
                     asynchrony=asynchrony,
                     progress=progress,
                     limit=budget.next(),
+                    structure=None if index else declared,
                 )
             except EmulationError as error:
                 if error.report is None:
@@ -239,7 +275,7 @@ def examine(
                 found = result.findings
                 if index == 0:
                     print_notes(result)
-                    of_schedules = result.schedules
+                    of_schedules, of_data = result.schedules, result.data
                 if uses is not None:
                     uses += result.fragments
                 remarks = remarks or result.remarks
@@ -249,7 +285,7 @@ def examine(
                     found = [*found, _depends(launch, first, results, schedule, asynchrony)]
             runs.append(found)
             progress((index + 1) / (seeds + 2))
-    return Examined(gather(*runs), remarks, instructions, of_schedules)
+    return Examined(gather(*runs), remarks, instructions, of_schedules, of_data)
 
 
 def schedules(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:

@@ -214,10 +214,11 @@ def emulate(
     output: TextIO | None = None,
     progress: Progress | None = None,
     limit: Limit | None = None,
+    structure: Sequence[int | str] | None = None,
 ) -> Report:
     """One run; the arrays among `values` are changed in place, printf prints to `output`.
 
-    `limit`: another one than the launch's.
+    `limit`: another one than the launch's. `structure`: as `run` has it.
     """
     from fragir.emulator import run
 
@@ -240,8 +241,8 @@ def emulate(
         jobs=launch.jobs,
     )
     if not launch.then:
-        return one(**_grid(launch), arguments=values)
-    return _one_after_the_other(launch, one, values)
+        return one(**_grid(launch), arguments=values, structure=structure)
+    return _one_after_the_other(launch, module, one, values, structure)
 
 
 def _grid(grid: LaunchedGrid) -> Document:
@@ -250,18 +251,35 @@ def _grid(grid: LaunchedGrid) -> Document:
 
 
 def _one_after_the_other(
-    launch: LaunchOptions, one: Callable[..., Report], values: LoadedArguments
+    launch: LaunchOptions,
+    module: Module,
+    one: Callable[..., Report],
+    values: LoadedArguments,
+    structure: Sequence[int | str] | None,
 ) -> Report:
-    """The runs of a launch and of its dependents, told as one."""
+    """The runs of a launch and of its dependents, told as one; each knows the names of `structure`
+    that are its own, and the first one all that are nobody else's."""
     from fragir.emulator import EmulationError, Report, Stream
 
     stream, whole, first = Stream(), Report(), 0
+    names = [_names(module, grid.entry) for grid in (launch, *launch.then)]
     for number, grid in enumerate((launch, *launch.then)):
         arguments = values[first : first + len(grid.args)]
         first += len(grid.args)
+        own = structure and [
+            name
+            for name in structure
+            if name in names[number] or (not number and not any(name in some for some in names))
+        ]
         try:
             whole.add(
-                one(**_grid(grid), arguments=arguments, stream=stream, programmatic=number > 0)
+                one(
+                    **_grid(grid),
+                    arguments=arguments,
+                    stream=stream,
+                    programmatic=number > 0,
+                    structure=own,
+                )
             )
         except EmulationError as error:
             if error.report is not None:
@@ -269,6 +287,17 @@ def _one_after_the_other(
                 error.report = whole
             raise
     return whole
+
+
+def _names(module: Module, entry: str | None) -> set[str]:
+    """The parameters of a kernel, and the module's variables."""
+    kernels = module.entries
+    if entry is None and len(kernels) == 1:
+        entry = next(iter(kernels))
+    kernel = None if entry is None else kernels.get(entry)
+    parameters = () if kernel is None else kernel.parameters or ()
+    declared = (*parameters, *module.declarations)
+    return {variable.name.text for one in declared for variable in one.variables}
 
 
 def written_files(launch: LaunchOptions) -> Iterator[ArrayArgument | Tensor]:

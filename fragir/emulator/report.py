@@ -433,12 +433,45 @@ class Schedules:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenValue:
+    """What depends on the contents of an array beside data: `what` of the instruction at a line,
+    and which parameter's or variable's contents; None where that is not followed."""
+
+    line: int | None
+    what: str
+    argument: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValues:
+    """For which contents of the arrays a run with checks speaks: for every one, or for these where
+    something is `open`. `structure`: the arguments whose contents count as part of the launch."""
+
+    open: list[OpenValue]
+    structure: list[str]
+
+    @property
+    def every(self) -> bool:
+        return not self.open
+
+    def with_(self, other: ArrayValues | None) -> ArrayValues:
+        """Of two launches."""
+        if other is None:
+            return self
+        return ArrayValues(
+            [*self.open, *(one for one in other.open if one not in self.open)],
+            [*self.structure, *(n for n in other.structure if n not in self.structure)],
+        )
+
+
 @dataclass(slots=True)
 class Report:
     """Statistics and findings of one launch; `fragments` where they were asked for.
 
     `remarks` are findings of severity remark (the kinds in `PERFORMANCE`), `findings` all others.
-    `schedules`: with checks, for which schedules they speak.
+    `schedules` and `data`: with checks, for which schedules and for which contents of the arrays
+    they speak.
     `printed`: what the kernel printed, one text for each lane's printf, in the order of execution.
     `notes`: sentences on the launch, say of constants that nobody has set.
     """
@@ -450,6 +483,7 @@ class Report:
     printed: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     schedules: Schedules | None = None
+    data: ArrayValues | None = None
 
     def __repr__(self) -> str:
         ran = f"{self.statistics.total} warp instructions, {self.statistics.mma} on tensor cores"
@@ -465,6 +499,8 @@ class Report:
         self.notes += [note for note in other.notes if note not in self.notes]
         if other.schedules is not None:
             self.schedules = other.schedules.with_(self.schedules)
+        if other.data is not None:
+            self.data = other.data.with_(self.data)
 
 
 Asynchrony: TypeAlias = Literal["late", "early", "random"]

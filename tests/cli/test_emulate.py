@@ -285,6 +285,84 @@ def test_check_compares_schedules(
     assert "schedule-dependent" in kinds
 
 
+GATHER = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry gather(.param .u64 places, .param .u64 from, .param .u64 into)
+{
+    .reg .b64 %rd<8>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [places];
+    ld.param.u64 %rd2, [from];
+    ld.param.u64 %rd3, [into];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd4, %r1, 4;
+    add.u64 %rd1, %rd1, %rd4;
+    add.u64 %rd3, %rd3, %rd4;
+    ld.global.u32 %r2, [%rd1];
+    mul.wide.u32 %rd5, %r2, 4;
+    add.u64 %rd2, %rd2, %rd5;
+    ld.global.u32 %r3, [%rd2];
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+"""
+ANOTHER = (
+    GATHER.replace("gather(", "another(").replace(" places", " order").replace("[places", "[order")
+)
+
+
+def test_check_says_for_which_values(fragir: Fragir, in_folder: Path) -> None:
+    (in_folder / "gather.ptx").write_text(GATHER)
+    np.save("places.npy", np.arange(32, dtype=np.uint32))
+    np.save("from.npy", np.arange(32, dtype=np.uint32))
+    np.save("into.npy", np.zeros(32, np.uint32))
+    arrays = [f"--arg={kind}" for kind in ("in:places.npy", "in:from.npy", "out:into.npy")]
+    check = ["check", "gather.ptx", *arrays, "--seeds", "0"]
+    result = fragir(*check)
+    assert result.code == 0
+    last = result.out.splitlines()
+    assert "data: these values; what depends on them is" in last
+    assert last[-1].split() == ["18", "an", "address", "places"]
+    for name in ("places", "0"):
+        result = fragir(*check, "--structure", name)
+        assert result.out.splitlines()[-1] == "data: every value (structure: places)"
+    document = json.loads(fragir(*check, "--json").out)
+    validate(document, "check")
+    assert document["data"] == {
+        "these": True,
+        "open": [{"line": 18, "what": "an address", "argument": "places"}],
+    }
+    document = json.loads(fragir(*check, "--json", "--structure", "places").out)
+    validate(document, "check")
+    assert (document["data"], document["structure"]) == ("every value", ["places"])
+    result = fragir(*check, "--structure", "nowhere")
+    assert result.code == 1
+    assert "gather has no parameter nowhere" in result.err
+    assert "it has: places, from, into" in result.err
+
+
+def test_structure_of_several_grids(fragir: Fragir, in_folder: Path) -> None:
+    """A name is that of the grids that have it."""
+    (in_folder / "two.ptx").write_text(GATHER + ANOTHER[ANOTHER.index(".visible") :])
+    for name in ("places", "from", "into"):
+        np.save(f"{name}.npy", np.arange(32, dtype=np.uint32))
+    arrays = [f"--arg={kind}" for kind in ("in:places.npy", "in:from.npy", "out:into.npy")]
+    then = ["--then", " ".join(["--entry another", *arrays])]
+    check = ["check", "two.ptx", "--entry", "gather", *arrays, *then, "--seeds", "0", "--json"]
+
+    def arguments(*names: str) -> list[str]:
+        given = [word for name in names for word in ("--structure", name)]
+        data = json.loads(fragir(*check, *given).out)["data"]
+        return [] if isinstance(data, str) else [one["argument"] for one in data["open"]]
+
+    assert arguments() == ["order", "places"]
+    assert arguments("places") == ["order"]
+    assert arguments("places", "order") == []
+    assert "another" not in fragir(*check, "--structure", "nowhere").out
+
+
 ONE_LOOK = """\
 .version 8.0
 .target sm_90

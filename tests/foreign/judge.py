@@ -3,6 +3,9 @@
 With the environment variable FRAGIR_FOREIGN_LIFTED=1 every kernel is lifted to the `ptx` dialect,
 printed, parsed and written back as PTX before it runs.
 
+A kernel whose run speaks for every content of its arrays runs once more with another one, or
+FRAGIR_FOREIGN_VALUES=10 times: it executes the same statements.
+
 With the environment variable FRAGIR_FOREIGN_ON=gpu the arrays that tests look at come from the GPU,
 after the same run on the emulator.
 """
@@ -27,6 +30,7 @@ from fragir.toolchain import driver, ptxas
 from fragir.toolchain.driver import Extent
 from fragir.validation.probes import gpu_target
 
+from ..emulator.other_values import executed, other_values
 from .compilers import CUDA, Missing, kept, nvcc
 
 Array = npt.NDArray[Any]
@@ -68,12 +72,45 @@ def execute(
         ptx = lifted(ptx)
     gpu = os.environ.get("FRAGIR_FOREIGN_ON") == "gpu"
     given = copies(arguments) if gpu else arguments
+    before = copies(arguments)
     report = run(ptx, entry, arguments=given, grid=grid, block=block, check=True, **launch)
     found = [f for f in report.findings if f.severity == "error" or f.kind not in letters]
     assert found == [], "\n".join(f"{f.line}: {f.kind}: {f.message}" for f in found)
+    _for_every_value(report, ptx, entry, before, {"grid": grid, "block": block, **launch})
     if gpu:
         _on_the_gpu(ptx, entry, arguments, tuple(grid), tuple(block), **launch)
     return report
+
+
+#: Kernels of which, by some compiler, more than data depends on the contents of arrays, and what.
+BY_VALUE = {
+    **dict.fromkeys(("histogram", "cluster_histogram", "scattered"), "which bin"),
+    **dict.fromkeys(("collatz", "nested", "local_sort", "bitonic"), "how often a loop runs"),
+    **dict.fromkeys(("interpreter", "jump", "pointers"), "which code runs"),
+    **dict.fromkeys(("accurate", "doubles", "wide", "half2_rows"), "slow ways of functions"),
+    **dict.fromkeys(("fp8_round_trip", "votes", "groups"), "branches on values"),
+    **dict.fromkeys(("scan", "last_block", "locks"), "what other blocks have left"),
+    "atomic_sum": "whether a sum is added at all",
+    "extremes": "which of two values that nothing has written",
+}
+#: So many other contents of its arrays a kernel is run with that is judged for every one.
+OTHERS = int(os.environ.get("FRAGIR_FOREIGN_VALUES", "1"))
+
+
+def _for_every_value(
+    report: Report, ptx: str, entry: str, arguments: Sequence[object], launch: dict[str, Any]
+) -> None:
+    """The kernels whose run speaks for every value execute the same with other ones."""
+    data = report.data
+    assert data is not None
+    if not os.environ.get("FRAGIR_FOREIGN"):
+        assert data.every or entry in BY_VALUE, data.open
+    if not data.every or launch.get("asynchrony") == "random":
+        return
+    first = executed(ptx, entry, copies(arguments), **launch)
+    for seed in range(OTHERS):
+        others = other_values(arguments, np.random.default_rng(seed))
+        assert executed(ptx, entry, others, **launch) == first
 
 
 @functools.cache

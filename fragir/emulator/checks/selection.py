@@ -195,6 +195,7 @@ CHECK = (
     ("synchronisation", "Synchronisation"),
     ("schedules.generations", "Generations"),
     ("schedules.choices", "OpenChoices"),
+    ("obliviousness.obliviousness", "Obliviousness"),
     ("conflicts", "Conflicts"),
     ("register_pool", "RegisterPool"),
     ("extents", "Extents"),

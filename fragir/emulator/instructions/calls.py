@@ -330,9 +330,7 @@ class Calls(Handovers):
                 f"{name.text} takes {len(extern.parameters)} arguments, not {len(arguments)}",
                 ins.at,
             )
-        fetches = [
-            self._value(ins, a, size) for a, size in zip(arguments, extern.parameters, strict=True)
-        ]
+        fetches = self.passed(ins)
         put: Put | None = None
         if results and not isinstance(results[0], tree.Sink):
             entity = self.entity(results[0])
@@ -358,6 +356,13 @@ class Calls(Handovers):
                 put(sel, mask, result)
 
         return run
+
+    def passed(self, ins: tree.Instruction) -> list[Fetch]:
+        """The arguments of a call of a function without a body."""
+        _, name, arguments = split_call(ins)
+        extern = self.extern(name)
+        sizes = () if extern is None else extern.parameters
+        return [self._value(ins, a, size) for a, size in zip(arguments, sizes, strict=True)]
 
     def _value(self, ins: tree.Instruction, operand: tree.Operand, size: int) -> Fetch:
         entity = self.entity(operand)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from fragir.emulator.machine.memory import Buffer, DeviceMemory
+from fragir.emulator.machine.memory import ArrayContents, Buffer, DeviceMemory
 from fragir.emulator.numbers.types import U8, Array
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program
@@ -312,6 +312,11 @@ class HostArrays:
             names.setdefault(_span(self.arrays[index]), self._names[index])
         return " and ".join(dict.fromkeys(names.values()))
 
+    def places(self) -> Iterator[tuple[Buffer, list[int]]]:
+        """Every buffer, and the numbers of the arrays that lie in it."""
+        for storage, buffer in self._storages:
+            yield buffer, storage.arrays
+
     def homes(self) -> dict[int, int]:
         """By `Buffer.start` where its bytes lie on the host."""
         return {buffer.start: storage.start for storage, buffer in self._storages}
@@ -381,17 +386,23 @@ class Arguments:
         for parameter in parameters:
             parameter.offset += self.block.start
         whats = [f"argument {index} ({p.name})" for index, p in enumerate(parameters)]
-        named = [pair for a, what in zip(arguments, whats) for pair in arrays_of(a, what)]
-        self.arrays = HostArrays(memory, named)
+        named = [list(arrays_of(a, what)) for a, what in zip(arguments, whats, strict=True)]
+        self._owners = [p.name for p, some in zip(parameters, named, strict=True) for _ in some]
+        self.arrays = HostArrays(memory, [pair for some in named for pair in some])
         self._placed: dict[int, tuple[Buffer, bytes]] = {}
         self._packer = Packer(
             self.arrays.address,
             lambda tiles, what: tiles.fields(self.arrays.address(tiles.array, what)).pack(),
             self._place,
         )
-        self.images = [
-            self._image(*each) for each in zip(whats, parameters, arguments, strict=True)
-        ]
+        self.images: list[bytes] = []
+        #: Parameters of which something lies behind a pointer that is no array: addresses.
+        self.pointing: list[str] = []
+        for what, parameter, given in zip(whats, parameters, arguments, strict=True):
+            before = len(self._placed)
+            self.images.append(self._image(what, parameter, given))
+            if len(self._placed) > before:
+                self.pointing.append(parameter.name)
 
     def _place(self, data: bytes, key: int, what: str) -> int:
         """The address of bytes that a pointer among the arguments points to."""
@@ -466,6 +477,14 @@ class Arguments:
             f"{what}: a {type(number).__name__} cannot be passed as .{kind}",
             hint="pass a numpy array, a number, bytes or None",
         )
+
+    def contents(self, structure: Collection[str]) -> Iterator[ArrayContents]:
+        """The data in the arrays, but for those of the parameters named."""
+        for buffer, arrays in self.arrays.places():
+            names = dict.fromkeys(self._owners[i] for i in arrays)
+            names = [name for name in names if name not in structure]
+            if names and buffer.size:
+                yield ArrayContents(" and ".join(names), buffer.start, buffer.size)
 
     def load(self) -> None:
         """Copy everything in; the memory must be committed."""

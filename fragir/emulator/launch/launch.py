@@ -29,11 +29,12 @@ from fragir.emulator.launch.placement import (
     place_constants,
     place_variables,
     stack_of,
+    structure_names,
     unset,
 )
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
-from fragir.emulator.machine.memory import DeviceMemory
+from fragir.emulator.machine.memory import ArrayContents, DeviceMemory
 from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
@@ -96,6 +97,8 @@ class Stream:
         for symbol in _variables(program):
             found = self._variables.get(_key(program, symbol), b"")
             memory[symbol.offset : symbol.offset + len(found)] = np.frombuffer(found, np.uint8)
+            if found:
+                machine.memory.data.append(ArrayContents(symbol.name, symbol.offset, len(found)))
 
     def end(self, machine: Machine, program: Program, hooks: Sequence[Hooks]) -> None:
         """A launch has ended well."""
@@ -163,6 +166,7 @@ def run(
     jobs: int | None = None,
     stream: Stream | None = None,
     programmatic: bool = False,
+    structure: Sequence[int | str] | None = (),
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
@@ -186,7 +190,9 @@ def run(
     `jobs`: how many threads, and on Linux processes, may run a launch that is large enough; None:
     FRAGIR_JOBS, or the cores that there are. Results, findings and statistics are those of one.
     `stream`: the launch comes after those of the same `Stream`, on the same memory; `programmatic`:
-    as a programmatic dependent of the one before.
+    as a programmatic dependent of the one before. `structure`: the parameters (names, or numbers
+    from 0) and variables whose contents are part of the launch, as sizes are: `Report.data` speaks
+    for these contents of them, and for every one of the others; None: it is not wanted.
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
@@ -230,6 +236,7 @@ def run(
         jobs=jobs_of(jobs),
         stream=stream,
         programmatic=programmatic,
+        structure=structure,
     )
     if programmatic and stream is None:
         raise EmulationError(
@@ -301,6 +308,7 @@ class Launch:
         divides: bool = True,
         stream: Stream | None = None,
         programmatic: bool = False,
+        structure: Sequence[int | str] | None = (),
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
@@ -370,6 +378,12 @@ class Launch:
             stream.load(machine, program)
         self.variables.load(memory)
         self.arguments.load()
+        if structure is not None:
+            declared = structure_names(program, structure)
+            memory.data = [one for one in memory.data if one.name not in declared]
+            memory.data += self.arguments.contents(declared)
+            memory.data += self.variables.contents(declared)
+            memory.structure = list(dict.fromkeys((*declared, *self.arguments.pointing)))
         self.hooks = machine.hooks = hooks_for(
             machine, program, check=check, fragments=fragments, checks=checks
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from fragir.emulator.instructions.call_frames import FRAME
 from fragir.emulator.launch.arguments import Array, arrays_of, bytes_of
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
-from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
+from fragir.emulator.machine.memory import GLOBAL_BASE, ArrayContents, DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.program.entities import Symbol, constant_or_none, type_size
 from fragir.emulator.program.program import Program
@@ -343,12 +343,37 @@ class Variables:
             start = symbol.offset
             memory.globals.bytes[start : start + array.nbytes] = bytes_of(array)
 
+    def contents(self, structure: Collection[str]) -> Iterator[ArrayContents]:
+        """The data in the variables, but for those named."""
+        for symbol, _ in self._pairs:
+            if symbol.name not in structure and symbol.size:
+                yield ArrayContents(symbol.name, symbol.offset, symbol.size)
+
     def store(self, memory: DeviceMemory) -> None:
         """Copy what the kernel has made of them into the arrays."""
         for symbol, array in self._pairs:
             if symbol.space == "global" and array.flags.writeable:
                 start = symbol.offset
                 bytes_of(array)[...] = memory.globals.bytes[start : start + array.nbytes]
+
+
+def structure_names(program: Program, given: Sequence[int | str]) -> list[str]:
+    """The parameters and variables that a launch names as part of it. EmulationError for others."""
+    if isinstance(given, str) or not isinstance(cast("object", given), Sequence):
+        raise EmulationError("structure is a list of names or numbers of parameters")
+    parameters = [p.name for p in program.main.parameters if isinstance(p, Symbol)]
+    variables = [s.name for s in program.symbols if s.space in ("global", "const")]
+    found: list[str] = []
+    for one in given:
+        if isinstance(one, int) and 0 <= one < len(parameters):
+            found.append(parameters[one])
+        elif one in parameters or one in variables:
+            found.append(str(one))
+        else:
+            names = ", ".join([*parameters, *variables])
+            hint = f"it has: {names}" if names else None
+            raise EmulationError(f"structure: {program.entry} has no parameter {one}", hint=hint)
+    return found
 
 
 def unset(program: Program, given: frozenset[str]) -> list[str]:

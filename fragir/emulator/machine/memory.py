@@ -86,6 +86,16 @@ class Buffer:
         return GLOBAL_BASE + self.start
 
 
+@dataclass(frozen=True, slots=True)
+class ArrayContents:
+    """Bytes of the global arena, [start, start + size), that a caller's array or an earlier launch
+    has filled: those of the parameter or variable `name`."""
+
+    name: str
+    start: int
+    size: int
+
+
 class DeviceMemory:
     """All spaces of one launch.
 
@@ -96,6 +106,10 @@ class DeviceMemory:
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self.windowed = 0  # how many of them are constants and parameters
+        #: What a kernel finds that is data, and the names of what is part of its launch instead;
+        #: None where nobody asks.
+        self.data: list[ArrayContents] = []
+        self.structure: list[str] | None = None
         self._end = 0
         self._starts: list[int] = []
         #: By place and bytes of an access: its start, and the last offset from there.

@@ -141,6 +141,8 @@ class Shadowed:
         ]
         self.outs = outs
         self.plane, self.real = plane, d.machine
+        #: Whether it has met anything undefined: values have decided what is left of it.
+        self.decided = False
 
     def run(self, place: MemoryOperand, sel: Select, mask: Mask) -> None:
         """Act on what of the addresses lies in shared memory; other lanes get defined values."""
@@ -167,6 +169,7 @@ class Shadowed:
         bits = self.plane.memory.shared.view(self.width, parts).reshape(-1, parts)
         if not bits[flat].any() and not any(u.any() for u in unknown):
             return
+        self.decided = True
         operands = [values(real) for real, _ in self.sources]
         cells, index = np.unique(flat, return_inverse=True)
         words = self.real.memory.shared.view(self.width, parts).reshape(-1, parts)
@@ -348,6 +351,8 @@ class AccessedBits:
                 ):
                     return
             shadowed.run(place, sel, mask)
+            if shadowed.decided:
+                undefined.note_decided(ins, each.read)
             look()
             if causes.known:
                 for register in each.written:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,6 +97,8 @@ class Computing:
         steering: tuple[int, ...],
     ) -> list[Step]:
         repeat = plane.repeat(ins, steering)
+        if deciding := [r for i in steering for r in each.operands[i]]:
+            repeat = sequence([repeat, self._decided(ins, deciding)])
         controls = self.undefined.rows(r for i in steering for r in each.operands[i])
         if not controls:
             return [repeat]
@@ -112,6 +114,12 @@ class Computing:
 
         return [run]
 
+    def _decided(self, ins: tree.Instruction, registers: Sequence[Register]) -> Step:
+        def run(sel: Select, mask: Mask) -> None:
+            self.undefined.note_decided(ins, registers)
+
+        return run
+
     def _logic(
         self, d: Decoder, plane: PlaneDecoder, ins: tree.Instruction, table: int, count: int
     ) -> Step:
@@ -120,12 +128,14 @@ class Computing:
         undefined = [plane.source(ins, i, kind) for i in range(1, count + 1)]
         out = plane.target(ins, 0, kind)
         assert out is not None
+        decided = self._decided(ins, self.undefined.flow.of(ins).read)
 
         def run(sel: Select, mask: Mask) -> None:
             parts = [u[sel] for u in undefined]
             if not any(p.any() for p in parts):
                 store(out, sel, mask, 0)
                 return
+            decided(sel, mask)
             store(out, sel, mask, logic(table, [v[sel] for v in values], parts))
 
         return run

@@ -14,7 +14,7 @@ them, and that nothing undefined can reach, cost nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits, Copies
 from fragir.emulator.checks.definedness.computing import Computing, chosen_steps
@@ -60,6 +60,13 @@ class Definedness(Hooks):
         self.computing = Computing(undefined)
         self.matrices = Matrices(machine, undefined)
         self.copies = Copies(self.plane, undefined.causes, self.uses)
+
+    def partial(self) -> Any:
+        decided, self.undefined.decided = self.undefined.decided, set()
+        return decided
+
+    def merge(self, partial: Any) -> None:
+        self.undefined.decided |= partial
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -235,6 +242,7 @@ class Definedness(Hooks):
         def run(sel: Select, mask: Mask) -> None:
             if whole and mask is None and not self.undefined.doubtful & involved:
                 return  # every lane gives something defined
+            self.undefined.note_decided(ins, steering)
             step(sel, mask)
             look()
 

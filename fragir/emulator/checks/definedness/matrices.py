@@ -230,6 +230,9 @@ class Matrices:
                 )
                 columns = word(scales["b"], "sfb")
             found = product(plan.d.extents, a, b, c, rows=rows, columns=columns, kept=kept)
+            if sparse and b is not None:
+                for ins in group:
+                    self.undefined.note_decided(ins, self.flow.of(ins).operands[at])
             if found is None:
                 count = op.d.count, len(group) * len(warps), LANES
                 bits.write(sel, np.zeros(count, op.d.dtype))
@@ -269,6 +272,8 @@ class Matrices:
                 rows = self._register_ranks(
                     item, "e", at, partial(of_metadata, plan.metadata, selector)
                 )
+        if kept is not None and b is not None:
+            self.undefined.note_decided(form.instruction, roles.operands[_METADATA["wgmma"]])
         found = product(plan.d.extents, a, b, c, rows=rows, kept=kept)
         at = form.d[:, None], expand(item.warps)
         if found is None:

@@ -218,6 +218,8 @@ class Undefined:
         self.doubtful = 0
         #: What `if_doubtful` has made: the registers, and the step without the question.
         self._doubtful_steps: dict[Step, tuple[int, Step]] = {}
+        #: (position, register): where its value has decided which bits are undefined.
+        self.decided: set[tuple[int, Register]] = set()
         self._everything = self.bits(sorted(self.tracked, key=lambda r: (r.width, r.index)))
 
     def start_wave(self) -> None:
@@ -230,6 +232,11 @@ class Undefined:
 
     def row(self, register: Register) -> Row:
         return self.plane.row(register)
+
+    def note_decided(self, ins: Instruction, registers: Iterable[Register]) -> None:
+        """With other values of an instruction's registers other bits may be undefined."""
+        at = self.flow.by_instruction[id(ins)]
+        self.decided.update((at, register) for register in registers)
 
     def repeat(self, d: Decoder, ins: tree.Instruction, steering: Sequence[int] = ()) -> Step:
         """The step of an instruction that moves data, on undefined bits and their causes."""

@@ -1,0 +1,1 @@
+"""Whether what one run shows holds for every content of the arrays."""
