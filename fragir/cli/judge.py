@@ -213,7 +213,10 @@ def _coverage_lines(document: Document) -> Iterator[str]:
     if schedules is not None:
         yield f"schedules: {schedules if schedules == 'every' else 'the one that ran'}"
     if data is not None:
-        yield f"data: {data if isinstance(data, str) else 'these values'}"
+        taken = f" (structure: {', '.join(document['structure'])})" if document["structure"] else ""
+        yield f"data: {data if isinstance(data, str) else 'these values'}{taken}"
+        for one in () if isinstance(data, str) else data["open"]:
+            yield f"  {one['what']} of line {one['line']} depends on {one['argument'] or 'arrays'}"
     for entry, covered in document["coverage"].items():
         done, reachable = covered["statements"]
         times = sum(one["entry"] == entry for one in launches)

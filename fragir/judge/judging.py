@@ -26,7 +26,7 @@ from fragir.judge.case import untried
 from fragir.judge.equality import UNDECIDED, judge_equality
 from fragir.judge.following import Following, NotFollowedError
 from fragir.judge.sandbox import BrokenCaseError, CaseLimits, Prepared, PreparedCases, prepare
-from fragir.judge.shipping import Array, PackedCase
+from fragir.judge.shipping import Array, PackedCall, PackedCase
 from fragir.judge.verdict import JudgedLaunch, Judgement, Reason, union
 from fragir.ptx import parse
 from fragir.ptx.reader import PtxSyntaxError
@@ -216,6 +216,8 @@ class _Judge:
             self._findings(report.findings, number)
             if report.schedules is not None:
                 verdict.schedules = report.schedules.with_(verdict.schedules)
+            if report.data is not None:
+                verdict.data = report.data.with_(verdict.data)
         changed = list(self._changes(case, number, [one.memory for one in runs]))
         verdict.reasons += changed
         written = [case.views[view].of(checked.memory) for view, _ in case.outputs]
@@ -274,6 +276,7 @@ class _Judge:
                     jobs=self.how.jobs,
                     check=True,
                     checks=more,
+                    structure=None if counts else self._structure(case, call),
                 )
             except EmulationError as error:
                 self._stopped(error, number)
@@ -284,6 +287,16 @@ class _Judge:
                 later = case.calls[index + 1 :]
                 follows.ask(lambda f, call=call, later=later: f.after(call, later))
         return replace(ran, followed=follows.result)
+
+    def _structure(self, case: PackedCase, call: PackedCall) -> list[int]:
+        """The positions of arguments whose contents are part of the launch."""
+        roots = {case.views[view].root for view in case.structure}
+        return [
+            position
+            for position, view in enumerate(call.arrays())
+            if position in self.how.structure
+            or (view is not None and case.views[view].root in roots)
+        ]
 
     def _stopped(self, error: EmulationError, number: int) -> None:
         """Enters why a run did not come to its end."""

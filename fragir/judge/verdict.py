@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from fragir.emulator.checks.coverage import Covered
 from fragir.emulator.report import KINDS as FINDINGS
-from fragir.emulator.report import Schedules
+from fragir.emulator.report import ArrayValues, Schedules
 
 Word: TypeAlias = Literal["pass", "fail", "incomplete", "unsupported"]
 Document: TypeAlias = dict[str, Any]
@@ -107,7 +107,7 @@ class Judgement:
 
     `reasons`: all that speaks against a pass; `letters`: what is wrong by the letter of the PTX ISA
     only. `coverage`: by entry, of all launches together. `untried`: by the name of a size, kinds of
-    sizes that no case has, each with one. `schedules`: None where no run came to its end.
+    sizes that no case has, each with one. `schedules`, `data`: None where no run came to its end.
     `compared`: lines at which data was compared. `unproved`: why it is not known to be the same
     function, and the first case of which it is not.
     """
@@ -119,7 +119,7 @@ class Judgement:
     unlaunched: list[str] = field(default_factory=list[str])
     untried: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     schedules: Schedules | None = None
-    data: Document | str | None = None
+    data: ArrayValues | None = None
     assumes: dict[str, str] = field(default_factory=dict[str, str])
     compared: list[int] = field(default_factory=list[int])
     unproved: dict[str, int] = field(default_factory=dict[str, int])
@@ -158,7 +158,8 @@ class Judgement:
             "letters": [reason.document() for reason in self.letters],
             "equality": self.equality,
             "schedules": self._schedules(),
-            "data": self.data,
+            "data": self._data(),
+            "structure": [] if self.data is None else self.data.structure,
             "launches": [launch.document() for launch in self.launches],
             "coverage": {e: coverage_document(c) for e, c in sorted(self.coverage.items())},
             "unlaunched": self.unlaunched,
@@ -180,6 +181,11 @@ class Judgement:
             return "every"
         opened = [{"line": one.line, "why": one.why} for one in self.schedules.open]
         return {"ran": 1, "open": opened}
+
+    def _data(self) -> Document | str | None:
+        if self.data is None or self.data.every:
+            return None if self.data is None else "every value"
+        return {"these": True, "open": [asdict(one) for one in self.data.open]}
 
     def sarif(self, kernel: str) -> Document:
         """The reasons as a log of SARIF 2.1.0; `kernel`: the file they are in."""

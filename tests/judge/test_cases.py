@@ -165,6 +165,25 @@ ADD = f"""{HEAD}
     ret;
 }}
 """
+GATHER = f"""{HEAD}
+.visible .entry gather(.param .u64 x, .param .u64 places, .param .u64 y)
+{{
+    .reg .b32 %r<4>; .reg .b64 %rd<8>; .reg .f32 %f<2>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [places];
+    ld.param.u64 %rd3, [y];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd4, %r1, 4;
+    add.u64 %rd5, %rd2, %rd4;
+    ld.global.u32 %r2, [%rd5];
+    mul.wide.u32 %rd6, %r2, 4;
+    add.u64 %rd6, %rd1, %rd6;
+    ld.global.f32 %f1, [%rd6];
+    add.u64 %rd7, %rd3, %rd4;
+    st.global.f32 [%rd7], %f1;
+    ret;
+}}
+"""
 CASES = """
 import numpy as np
 from fragir.judge import Case, KernelCall
@@ -191,6 +210,14 @@ def unknown(rng, **more):
     part = np.zeros(32, "f4")
     reference = lambda x: np.polynomial.polynomial.polyval(1.0, np.array([x[0], x[1]]))
     yield Case(KernelCall("halves", [x, part]), [x], [part], reference, **more)
+def gathered(rng, part=False):
+    x, y = rng.normal(size=40).astype("f4"), np.zeros(32, "f4")
+    places = rng.integers(0, 40, 32).astype("u4")
+    call = KernelCall("gather", [x, places, y])
+    structure = [places] if part else []
+    yield Case(call, [x, places], [y], lambda x, places: x[places], structure=structure)
+def gathered_by_structure(rng):
+    yield from gathered(rng, True)
 def tolerated(rng):
     yield from unknown(rng, rtol=1e-6)
 """
@@ -246,3 +273,17 @@ def test_functions_of_which_no_bound_is_known(judged: Judged) -> None:
     wrong = TWO.replace("add.f32 %f3, %f1, %f2", "sub.f32 %f3, %f1, %f2")
     assert judged(wrong, "tolerated").word == "fail"
     assert judged(wrong, "unknown").word == "fail"
+
+
+def test_what_depends_on_data(judged: Judged) -> None:
+    verdict = judged(GATHER, "gathered")
+    assert (verdict.word, verdict.equality) == ("pass", "exact (2^-60)")
+    line = 1 + GATHER[: GATHER.index("ld.global.f32")].count("\n")
+    opened = {"line": line, "what": "an address", "argument": "places"}
+    assert verdict.document()["data"] == {"these": True, "open": [opened]}
+    for declared in (
+        judged(GATHER, "gathered", structure=(1,)),
+        judged(GATHER, "gathered_by_structure"),
+    ):
+        assert declared.document()["data"] == "every value"
+        assert declared.document()["structure"] == ["places"]
