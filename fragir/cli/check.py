@@ -25,6 +25,7 @@ from fragir.cli.launch import (
     emulate,
     finding_json,
     finding_without_line,
+    grid_of,
     launch_options,
     load,
     print_findings,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.selection import MakesCheck
     from fragir.emulator.report import ArrayValues, Schedules
     from fragir.ptx import Module
+    from fragir.redundancy import NotNeeded
 
 DEPENDS = "schedule-dependent"
 KINDS = {DEPENDS: "two legal schedules give different results"}
@@ -100,6 +102,13 @@ EXAMPLES = (
     help="A parameter (its name, or its number from 0) or variable whose contents are part of the"
     " launch, as sizes and page tables are, not data.",
 )
+@click.option(
+    "--not-needed",
+    "asks_need",
+    is_flag=True,
+    help="Say which barriers, fences and waits this launch could do without, each judged by a run"
+    " without it.",
+)
 @json_option
 def main(
     seeds: int,
@@ -108,6 +117,7 @@ def main(
     strict: bool,
     further: tuple[str, ...],
     structure: tuple[str, ...],
+    asks_need: bool,
     as_json: bool,
     **options: Any,
 ) -> int | None:
@@ -130,6 +140,7 @@ def main(
         note(f"{number} on performance; --performance lists them")
     counting = {"error", *(["letter"] if strict else ()), *(["remark"] if performance else ())}
     exit_code = FINDING if any(f.severity in counting for f in findings) else None
+    need = _need(launch, module, arguments) if asks_need else None
     if as_json:
         found = list(map(finding_json, findings))
         document: Document = {"findings": found, "instructions": instructions}
@@ -140,6 +151,8 @@ def main(
             document["structure"] = of_data.structure
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
+        if need is not None:
+            document["not_needed"] = need
         print_json(document)
         return exit_code
     if uses:
@@ -153,6 +166,8 @@ def main(
             print_schedules(schedules_json(of_schedules, seeds + 2))
         if of_data is not None:
             _print_data(of_data)
+    if need is not None:
+        print_need(need)
     if not strict and exit_code is None and any(f.severity == "letter" for f in findings):
         note("wrong by the letter of the PTX ISA only; --strict makes these count")
     return exit_code
@@ -191,6 +206,66 @@ def _print_data(found: ArrayValues) -> None:
     print(f"data: these values{taken}; what depends on them is")
     rows = [[str(one.line), one.what, one.argument or ""] for one in found.open]
     print_table(("line", "what", "argument"), rows)
+
+
+def _need(launch: LaunchOptions, module: Module, arguments: Loaded) -> Document:
+    """What of the synchronisation the launch does not need, or why that cannot be said."""
+    from fragir.redundancy import not_needed
+
+    text = module.source.text if module.source is not None else ""
+    if launch.then:
+        return {"refused": "what is not needed is asked of one grid, without --then"}
+    call = {
+        **grid_of(launch),
+        "target": launch.target,
+        "ptxas": launch.ptxas,
+        "arguments": arguments.values,
+        "variables": lambda: arguments.values().variables,
+    }
+    try:
+        with Progress("leaving out") as progress:
+            found = not_needed(text, [call], seconds=launch.limit[1], progress=progress)
+    except FragirError as error:
+        return {"refused": error.sentence}
+    return need_json(found)
+
+
+def need_json(found: NotNeeded) -> Document:
+    """What is not needed, as `check` and `judge` show it."""
+    from fragir.redundancy import ASSUMPTIONS
+
+    return {
+        "statements": [asdict(one) for one in found.statements],
+        "together": list(found.together),
+        "launches": found.launches,
+        "assumptions": {name: ASSUMPTIONS[name] for name in found.assumptions},
+    }
+
+
+def print_need(found: Document) -> None:
+    """A table of the statements that are not needed, and what that takes for granted."""
+    if "refused" in found:
+        print(f"not needed: not judged: {found['refused']}")
+        return
+    statements = found["statements"]
+    times = "this launch" if found["launches"] == 1 else f"these {found['launches']} launches"
+    rows = [
+        (str(one["line"]), one["statement"], "yes" if index in found["together"] else "")
+        for index, one in enumerate(statements)
+        if one["verdict"] == "not needed"
+    ]
+    count = len(statements)
+    if not rows:
+        print(f"not needed in {times}: none of {count} statements that synchronise")
+    else:
+        print(f"not needed in {times}, one at a time: {len(rows)} of {count} that synchronise")
+        print_table(("line", "statement", "all together"), rows)
+    for verdict in ("not executed", "not judged"):
+        lines = [str(one["line"]) for one in statements if one["verdict"] == verdict]
+        if lines:
+            print(f"{verdict}, so nothing is said of: line {', '.join(lines)}")
+    for name, words in found["assumptions"].items() if rows else ():
+        print(f"  {name}: {words}")
 
 
 _FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")

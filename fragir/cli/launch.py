@@ -241,11 +241,12 @@ def emulate(
         jobs=launch.jobs,
     )
     if not launch.then:
-        return one(**_grid(launch), arguments=values, structure=structure)
+        return one(**grid_of(launch), arguments=values, structure=structure)
     return _one_after_the_other(launch, module, one, values, structure)
 
 
-def _grid(grid: LaunchedGrid) -> Document:
+def grid_of(grid: LaunchedGrid) -> Document:
+    """What `run` is told of a grid, without its arguments."""
     names = ("entry", "grid", "block", "cluster", "shared")
     return {name: getattr(grid, name) for name in names}
 
@@ -274,7 +275,7 @@ def _one_after_the_other(
         try:
             whole.add(
                 one(
-                    **_grid(grid),
+                    **grid_of(grid),
                     arguments=arguments,
                     stream=stream,
                     programmatic=number > 0,

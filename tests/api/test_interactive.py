@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir import algebra, emulator, host, isa, ptx, reference, scheduling
+from fragir import algebra, emulator, host, isa, ptx, redundancy, reference, scheduling
 from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, dense, descriptors, query, tensor_boxes
 from fragir.layout import (
@@ -108,6 +108,10 @@ def finding() -> emulator.Finding:
     return emulator.Finding("race", "words " * 40, "k.ptx", 12, 5, 0, 3, subject="%r1")
 
 
+def need() -> redundancy.NeedOf:
+    return redundancy.NeedOf(12, f"mbarrier.try_wait {'x' * 200};", "needed", "race at line 14")
+
+
 # Class -> one of it. What one does not meet in a notebook has its reason in ELSEWHERE.
 MADE: dict[str, Callable[[], object]] = {
     "fragir.Explanation": lambda: fragir.explain_layouts(PRODUCT),
@@ -187,6 +191,8 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.reference.Comparison": lambda: reference.compare(
         exactly(np.zeros((8, 8))), np.ones((8, 8), np.float32), "f32"
     ),
+    "fragir.redundancy.NeedOf": need,
+    "fragir.redundancy.NotNeeded": lambda: redundancy.NotNeeded((need(),), (0,), ("time",), 1),
     "fragir.scheduling.Configuration": lambda: ranked().candidate,
     "fragir.scheduling.Device": lambda: scheduling.device_for("sm_90a"),
     "fragir.scheduling.Estimate": lambda: ranked().estimate,

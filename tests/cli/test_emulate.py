@@ -661,3 +661,58 @@ def test_a_pair_is_told_once_with_the_worst(
     assert result.code == 1
     found = json.loads(result.out)["findings"]
     assert [(one["kind"], one["count"]) for one in found] == [("proxy-fence", 1), ("race", 2)]
+
+
+# -- what is not needed ----------------------------------------------------------------------------
+
+TWICE = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    .shared .align 4 .b8 s[256];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r4, %r3, %r2;
+    xor.b32 %r5, %r2, 128; add.u32 %r5, %r5, %r3; mul.wide.u32 %rd2, %r1, 4;
+    st.shared.u32 [%r4], %r1;
+    bar.sync 0;
+    ld.shared.u32 %r6, [%r5];
+    bar.sync 0;
+    add.u64 %rd2, %rd2, %rd1; st.global.u32 [%rd2], %r6;
+    ret;
+}
+"""
+
+
+def test_what_is_not_needed(fragir: Fragir, in_folder: Path) -> None:
+    Path("twice.ptx").write_text(TWICE)
+    np.save("out.npy", np.zeros(64, np.uint32))
+    command = ["check", "twice.ptx", "--block", "64", "--arg", "out:out.npy", "--not-needed"]
+    result = fragir(*command)
+    assert result.code == 0
+    head, _, rest = result.out.partition("\nnot needed in this launch, one at a time: ")
+    assert head.endswith("schedules: every")
+    assert rest.startswith("1 of 2 that synchronise\n line   statement     all together\n")
+    assert "\n 14     bar.sync 0;   yes\n  launches: it holds for the launches that ran" in rest
+    document = json.loads(fragir(*command, "--json").out)
+    validate(document, "check")
+    found = document["not_needed"]
+    assert [(one["line"], one["verdict"]) for one in found["statements"]] == [
+        (12, "needed"),
+        (14, "not needed"),
+    ]
+    assert (found["together"], found["launches"]) == ([1], 1)
+    assert set(found["assumptions"]) == {"launches", "time"}
+
+
+def test_what_is_not_needed_of_a_kernel_with_errors(fragir: Fragir, in_folder: Path) -> None:
+    Path("half.ptx").write_text(DEADLOCK)
+    command = ["check", "half.ptx", "--block", "64", "--not-needed"]
+    result = fragir(*command)
+    reason = "what is not needed can be asked of a kernel without errors; here line 10 has one, "
+    assert f"\nnot needed: not judged: {reason}deadlock" in result.out
+    document = json.loads(fragir(*command, "--json").out)
+    validate(document, "check")
+    assert document["not_needed"]["refused"].startswith(reason)

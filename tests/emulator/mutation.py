@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from fragir.emulator import EmulationError, run
 from fragir.emulator.report import Asynchrony
-from fragir.ptx import parse, tree
+from fragir.ptx import tree
+from fragir.redundancy.statements import SYNCHRONISING, end_of, instructions, is_wait, loop_of
 
 Arguments = list["npt.NDArray[Any] | int | float"]
 
@@ -28,12 +29,6 @@ RUNS: tuple[tuple[int | None, Asynchrony], ...] = (
     (2, "random"),
 )
 
-#: First words of a statement -> whether it synchronises.
-_SYNCHRONISING = re.compile(
-    r"(bar|barrier|mbarrier|membar|fence|wgmma\.(fence|commit_group|wait_group)"
-    r"|cp\.async\.(commit_group|wait_group|wait_all|mbarrier|bulk\.commit_group|bulk\.wait_group))"
-    r"(\.|$)"
-)
 _NUMBER = re.compile(r"(?<![\w%.])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
 
 
@@ -79,21 +74,6 @@ class Mutant:
         return f"{self.what} ({self.how})"
 
 
-def instructions(text: str) -> list[tree.Instruction]:
-    """All instructions of a text, in their order."""
-    found: list[tree.Instruction] = []
-    stack: list[Any] = [parse(text)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tree.Instruction):
-            found.append(node)
-        elif isinstance(node, tree.Module | tree.Block):
-            stack += list(node.items)
-        elif isinstance(node, tree.Function) and node.body is not None:
-            stack.append(node.body)
-    return sorted(found, key=lambda ins: ins.at)
-
-
 def mutants(text: str) -> list[Mutant]:
     """Every mutant of a kernel, in the order of the text."""
     seen: Counter[tuple[str, str]] = Counter()
@@ -107,14 +87,13 @@ def mutants(text: str) -> list[Mutant]:
 def _mutants(text: str) -> Iterator[Mutant]:
     code = instructions(text)
     for number, ins in enumerate(code):
-        start, end = ins.at, text.index(";", ins.at) + 1
+        start, end = ins.at, end_of(text, ins)
         whole = " ".join(text[start:end].split())
         line = text.count("\n", 0, start) + 1
 
         def changed(how: str, new: str, at: tuple[int, int] = (start, end)) -> Mutant:
             return Mutant(line, whole, how, text[: at[0]] + new + text[at[1] :])
 
-        waits = ins.opcode[0] == "mbarrier" and ins.opcode[1] in ("try_wait", "test_wait")
         masked = "sync" in ins.opcode and ins.opcode[0] in ("shfl", "vote", "redux", "elect")
         if masked:
             old = re.search(r"(-1|0x[fF]{8})\s*;$", text[start:end])
@@ -130,13 +109,12 @@ def _mutants(text: str) -> Iterator[Mutant]:
             # not "release": to the emulator the next barrier acquires (docs/emulator.md)
             for word in ("relaxed", "acquire"):
                 yield changed(f"{word} alone", f".{word}", (place, place + len(".acq_rel")))
-        if not _SYNCHRONISING.match(ins.mnemonic):
+        if not SYNCHRONISING.match(ins.mnemonic):
             continue
-        if waits:
-            branch = _loop_of(code, number)
+        if is_wait(ins):
+            branch = loop_of(text, code, number)
             if branch is not None:
-                to = text.index(";", branch.at) + 1
-                yield changed("not waited for", "", (branch.at, to))
+                yield changed("not waited for", "", (branch.at, end_of(text, branch)))
             parity = _NUMBER.search(text[start:end])
             if parity is not None and "parity" in ins.opcode and parity[1] in ("0", "1"):
                 new = str(1 - int(parity[1]))
@@ -163,14 +141,6 @@ def tasks_of(names: Iterable[str], of: Callable[[str], Sequence[Mutant]]) -> lis
         every.append([name, -1, "as it is"])
         every += [[name, at, f"line {one.line}: {one.name}"] for at, one in enumerate(of(name))]
     return every
-
-
-def _loop_of(code: Sequence[tree.Instruction], number: int) -> tree.Instruction | None:
-    """The branch by which a wait is repeated."""
-    for ins in code[number + 1 : number + 4]:
-        if ins.opcode[0] == "bra" and ins.guard is not None:
-            return ins
-    return None
 
 
 def _numbers(ins: tree.Instruction) -> list[tuple[int, str]]:

@@ -167,6 +167,8 @@ class GlobalRaces:
         self._undisputed = UndisputedGlobal(self.clocks)
         #: The buffer that the instruction at a site has accessed last.
         self._guesses: dict[int, Ledger] = {}
+        #: Pairs of sites that are no race, as the later write has left the bytes as they were.
+        self.excused: set[tuple[int, int]] = set()
         self.suspects: list[Suspects] = []
 
     def access(self, kind: str, site: int, group: AccessGroup, size: int, scope: int) -> None:
@@ -328,7 +330,8 @@ class GlobalRaces:
         # that an update gets lost says more than that two writes have no order
         for one in sorted(self.suspects, key=lambda one: one.kind != LOST):
             now = bytes_[one.positions[:, None] + np.arange(one.old.shape[1])]
-            if (changed := (now != one.old).any(axis=1)).any():
+            changed = (now != one.old).any(axis=1)
+            if changed.any():
                 self._clash_each(
                     one.site,
                     one.lanes[changed],
@@ -337,6 +340,8 @@ class GlobalRaces:
                     one.records[changed],
                     one.owners[changed],
                 )
+            others = set(site_of(one.records[~changed]).tolist())
+            self.excused.update((one.site, other) for other in others)
         self.suspects.clear()
 
     def _clash_each(

@@ -86,6 +86,8 @@ class SharedRaces:
         self._writing = np.array([row(p.ins).access != "load" for p in code])
         self._reading = np.array([row(p.ins).access in ("load", "atomic") for p in code])
         self._lockstep = _lockstep(self.sites.program)
+        #: Pairs of sites that are no race, as the later write has left the bytes as they were.
+        self.excused: set[tuple[int, int]] = set()
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
 
     # -- findings --------------------------------------------------------------------------------
@@ -368,6 +370,7 @@ class SharedRaces:
             changed = (bytes_[at[:, None] + np.arange(old.shape[1])] != old).any(1)
             if changed.any():
                 self.clash_each("write", site, changed, lanes, at, recs, pairs=True)
+            self.excused.update((site, o) for o in set(site_of(recs[~changed]).tolist()))
         self.suspects.clear()
 
     # -- cp.async ----------------------------------------------------------------------------------
