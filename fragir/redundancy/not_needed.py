@@ -18,7 +18,7 @@ from fragir.errors import FragirError, check_kind, short_text
 from fragir.redundancy.judging import ASSUMPTIONS, Baseline, baseline, refuted
 from fragir.redundancy.statements import SyncStatement, synchronising, without
 
-#: Further schedules under which what may go together is run: the verdict says they agree.
+#: Further schedules under which what may go is run: the verdict says that they agree.
 OTHERS: tuple[Mapping[str, Any], ...] = (
     {"asynchrony": "early"},
     {"asynchrony": "random", "schedule": 1},
@@ -92,6 +92,11 @@ class _Judge:
                 return (f"{why} (launch {number})" if len(pairs) > 1 else why), judged
         return "", True
 
+    def refuted_elsewhere(self, gone: Sequence[SyncStatement]) -> str:
+        """Why the kernel needs some of these by another schedule than the regular one, though its
+        verdict was for every one; empty where it does not."""
+        return next((why for how in OTHERS if (why := self.refuted(gone, **how)[0])), "")
+
     def one(self, statement: SyncStatement) -> NeedOf:
         self._tell()
         at = statement.line, statement.text
@@ -100,6 +105,7 @@ class _Judge:
         if self.is_over:
             return NeedOf(*at, "not judged", "time was over")
         why, judged = self.refuted([statement])
+        why = why or self.refuted_elsewhere([statement])
         return NeedOf(*at, "not needed" if not why else "needed" if judged else "not judged", why)
 
     def together(self, candidates: Sequence[int]) -> list[int]:
@@ -110,9 +116,9 @@ class _Judge:
             wanted = [self.statements[i] for i in (*found, index)]
             if not self.is_over and (not found or not self.refuted(wanted)[0]):
                 found.append(index)
-        while len(found) > 1 or (found and not self.is_over):
+        while found:
             gone = [self.statements[i] for i in found]
-            if not any(self.refuted(gone, **how)[0] for how in OTHERS):
+            if len(found) == 1 or not self.refuted_elsewhere(gone):
                 break
             found.pop()  # the verdict for every schedule was wrong: nothing is said of it
         return found

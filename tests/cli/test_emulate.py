@@ -693,7 +693,7 @@ def test_what_is_not_needed(fragir: Fragir, in_folder: Path) -> None:
     result = fragir(*command)
     assert result.code == 0
     head, _, rest = result.out.partition("\nnot needed in this launch, one at a time: ")
-    assert head.endswith("schedules: every")
+    assert "schedules: every\n" in head
     assert rest.startswith("1 of 2 that synchronise\n line   statement     all together\n")
     assert "\n 14     bar.sync 0;   yes\n  launches: it holds for the launches that ran" in rest
     document = json.loads(fragir(*command, "--json").out)

@@ -17,6 +17,9 @@ from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
 from fragir.emulator.numbers.types import I64, Array, Bools
 
+#: Bytes of what a bulk copy reads at a time.
+CHUNK = 16
+
 
 class AsyncEngine:
     """All pending asynchronous work of the resident warps."""
@@ -152,10 +155,16 @@ class AsyncEngine:
 
     def transfer(self, transfer: Transfer) -> None:
         memory = self.machine.memory
-        if transfer.into is not None and memory.poisoned:
+        reads = transfer.reads, CHUNK
+        if transfer.exact is not None:
+            reads = transfer.exact & ~3, 4
+        touched = (transfer.into, transfer.grain), reads
+        for at, size in touched if memory.poisoned else ():
+            if at is None:
+                continue
             try:
-                memory.check_poison(memory.shared, transfer.into, transfer.grain)
-            except AccessFault as fault:  # `into` are the pieces of one lane's copy
+                memory.check_poison(memory.shared, at, size)
+            except AccessFault as fault:  # these are pieces of one lane's copy
                 fault.lane = int(transfer.lanes[0])
                 raise
         for hook in self.machine.hooks:

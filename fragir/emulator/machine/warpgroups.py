@@ -53,6 +53,15 @@ class WgmmaProduct:
         self.core = wgmma_core(form.op, d, a, **form.options)
         self.chosen = True
 
+    def check_operands(self, item: Issue) -> None:
+        """At its issue: from then on it may read, so no copy to its operands may be pending."""
+        home = (
+            self.machine.block_of[item.warps].astype(np.int64) * self.machine.memory.shared_stride
+        )
+        if item.a is not None:
+            self._addresses(item, home, item.a, left=True)
+        self._addresses(item, home, item.b, left=False)
+
     def execute(self, item: Issue) -> None:
         machine = self.machine
         if not self.chosen:
@@ -190,6 +199,8 @@ class Warpgroups:
     def issue(self, item: Issue) -> None:
         form = item.form
         every = expand(item.warps)
+        if self.machine.memory.poisoned:
+            self._product(item).check_operands(item)
         for hook in self.machine.hooks:
             hook.on_wgmma_issue(item)
         if self.pending:
@@ -319,12 +330,15 @@ class Warpgroups:
     def _execute(self, item: Issue) -> None:
         for hook in self.machine.hooks:
             hook.on_wgmma_execute(item)
-        product = self.products.get(id(item.form))
-        if product is None:
-            product = self.products[id(item.form)] = WgmmaProduct(self.machine, item.form)
-        product.execute(item)
+        self._product(item).execute(item)
         for hook in self.machine.hooks:
             hook.on_wgmma_complete(item)
+
+    def _product(self, item: Issue) -> WgmmaProduct:
+        found = self.products.get(id(item.form))
+        if found is None:
+            found = self.products[id(item.form)] = WgmmaProduct(self.machine, item.form)
+        return found
 
     # -- the registers that others touch -------------------------------------------------------
 
