@@ -173,6 +173,14 @@ class Values:
         p, q, doubt = (x[places] for x in flat)
         return Values(p, q, self.real.reshape(-1)[places], doubt, self.data.reshape(-1)[places])
 
+    def filled(self, which: Bools, real: Array) -> Values:
+        """The same, but for some elements, which are constants."""
+        found = self.copy()
+        constants = Values.of(real[which], self.rounds)
+        for name in Values.PARTS:
+            getattr(found, name)[which] = getattr(constants, name)
+        return found
+
     def places(self) -> Array:
         return np.arange(self.size).reshape(self.shape)
 
@@ -217,7 +225,7 @@ class Values:
         return self.moved(lambda x: x.repeat(repeats, axis))
 
     def copy(self) -> Values:
-        return Values(self.p, self.q, self.real, self.doubt, self.data)
+        return Values(*(getattr(self, name).copy() for name in Values.PARTS))
 
     def astype(self, dtype: npt.DTypeLike, **_: Any) -> Any:
         """The same functions, in numbers of another type; integers are no functions any more."""

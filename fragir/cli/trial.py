@@ -228,8 +228,6 @@ class Trial:
             raise FragirError(
                 f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
             )
-        in_blocks = {"frag.grid", "frag.cluster"} & bufferized.attributes.keys()
-        blocks = self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
         expected = self.run_timed(
             "reference",
             "evaluating the reference",
@@ -237,12 +235,18 @@ class Trial:
                 function,
                 self.inputs,
                 target=self.machine or self.target,
-                grid=blocks,
+                grid=self.blocks(),
                 source=self.text,
                 unknown=self._note_unknown,
             ),
         )
         self.expected = {i: x for i, x in enumerate(expected) if x is not None and i in written}
+
+    def blocks(self) -> tuple[int, int, int]:
+        """The grid that the reference evaluates: of a program without blocks one."""
+        attributes = self._function(bufferized=True).attributes
+        in_blocks = {"frag.grid", "frag.cluster"} & attributes.keys()
+        return self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
 
     def _note_unknown(self, op: Operation) -> None:
         """Says once of an operation that the reference does not know what it means."""

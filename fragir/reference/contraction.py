@@ -31,7 +31,7 @@ from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.linalg.generic_text import maps_of
 from fragir.dialects.linalg.shaped import SoftmaxOp
 from fragir.errors import FragirError
-from fragir.reference import elementwise
+from fragir.reference import algebra, elementwise
 from fragir.reference.bounded import Bounded, bounded, distance_between, exactly, rounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, half_spacing, type_name
 from fragir.reference.memory import BoundedMemory
@@ -353,6 +353,7 @@ def _combine(run: Run, op: LinalgStructuredOperation, combine: Operation, x: SSA
         factor = Bounded(*(np.broadcast_to(y, extents) for y in (other.value, other.bound)))
         values = elementwise.BINARY["arith.mulf"](values, factor, FLOATS[element])
     fused = isinstance(combine, FmaOp) or isinstance(_maker(x), arith.MulfOp)
+    fused = fused and not algebra.is_followed()
     if fused and element in FLOATS and combine.name != "arith.mulf":
         # a product may be rounded, or added as it is
         finite = np.where(np.isfinite(values.value), np.abs(values.value), 0)
@@ -463,6 +464,8 @@ def product(
     """
     if types[2] in INTEGERS:
         return dot(a, b, c, types, ())
+    if algebra.is_followed():
+        return algebra.dot(a, b, c, types[2])
     wide = "f64" if types[0] == "f64" else "f32"
     result = _either_start(a, b, c, (types[0], types[1], wide), target)
     if types[2] == wide:

@@ -7,16 +7,19 @@ takes several instructions is in `functions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fragir.reference import functions
+from fragir.reference import algebra, functions
+from fragir.reference.algebra import over_elements
 from fragir.reference.bounded import (
     UNIT,
     Bounded,
     bounded,
     distance_between,
     evaluated,
+    exactly,
     interval_bound,
     rounded,
     special,
@@ -182,9 +185,19 @@ APPROXIMATED: dict[str, Unary] = {
 Binary = Callable[[Bounded, Bounded, FloatFormat], Bounded]
 
 
+def _as(name: str) -> Callable[..., Bounded]:
+    """An operation where elements are followed."""
+
+    def of(*operands: Any) -> Bounded:
+        return algebra.computed(algebra.FUNCTIONS[name], operands[:-1], operands[-1].name)
+
+    return of
+
+
 # Rounded once ------------------------------------------------------------------------------------
 
 
+@over_elements(_as("arith.addf"))
 def add(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     # float64 has more than twice the bits of f32 and two: rounding twice is rounding once
     # (Figueroa, "When is double rounding innocuous?", SIGNUM 30, 1995)
@@ -192,14 +205,17 @@ def add(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return rounded(special(total, (x, y)), form)
 
 
+@over_elements(_as("arith.subf"))
 def sub(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return add(x, Bounded(-y.value, y.bound), form)
 
 
+@over_elements(_as("arith.mulf"))
 def mul(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return _either_zero(rounded(_product(x, y), form), ~(x.signed & y.signed), form)
 
 
+@over_elements(_as("arith.mulf"))
 def contracted_product(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     """A product that is rounded, or formed together with the sum that it goes into."""
     whole, single = _product(x, y), mul(x, y, form)
@@ -222,6 +238,7 @@ def _product(x: Bounded, y: Bounded) -> Bounded:
     return special(evaluated(x.value * y.value, bound), (x, y), x.signed & y.signed)
 
 
+@over_elements(_as("math.fma"))
 def fma(x: Bounded, y: Bounded, z: Bounded, form: FloatFormat) -> Bounded:
     product = _product(x, y)
     total, bound = product.value + z.value, product.bound + z.bound
@@ -249,6 +266,7 @@ def round_to_odd(x: Floats, y: Floats, total: Floats) -> Floats:
     return np.where(inexact, np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
 
 
+@over_elements(_as("arith.divf"))
 def div(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     below = np.abs(y.value) - y.bound
     bound = (x.bound * np.abs(y.value) + np.abs(x.value) * y.bound) / (np.abs(y.value) * below)
@@ -260,6 +278,7 @@ def div(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return _either_zero(result, ~(x.signed & y.signed), form)
 
 
+@over_elements(_as("math.sqrt"))
 def sqrt(x: Bounded, form: FloatFormat) -> Bounded:
     return rounded(monotone(np.sqrt, x), form)
 
@@ -267,10 +286,12 @@ def sqrt(x: Bounded, form: FloatFormat) -> Bounded:
 # Exact -------------------------------------------------------------------------------------------
 
 
+@over_elements(_as("arith.negf"))
 def neg(x: Bounded, form: FloatFormat) -> Bounded:
     return Bounded(-x.value, x.bound)
 
 
+@over_elements(_as("math.absf"))
 def absolute(x: Bounded, form: FloatFormat) -> Bounded:
     return Bounded(np.abs(x.value), x.bound)
 
@@ -300,7 +321,36 @@ def _integral(function: Callable[[Floats], Floats]) -> Unary:
     return apply
 
 
-UNARY: dict[str, Unary] = {
+def _followed_unary(name: str, plain: Unary) -> Unary:
+    """Of elements what `algebra` says; of what has no meaning for them nothing is known."""
+
+    def apply(x: Bounded, form: FloatFormat) -> Bounded:
+        if not algebra.is_followed():
+            return plain(x, form)
+        found = algebra.applied(name, [x], form.name)
+        return (
+            algebra.lost(Bounded(plain(exactly(x.value), form).value, x.bound))
+            if found is None
+            else found
+        )
+
+    return apply
+
+
+def _followed_binary(name: str, plain: Binary) -> Binary:
+    def apply(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
+        if not algebra.is_followed():
+            return plain(x, y, form)
+        found = algebra.applied(name, [x, y], form.name)
+        if found is not None:
+            return found
+        value = plain(exactly(x.value), exactly(y.value), form).value
+        return algebra.lost(Bounded(value, np.maximum(x.bound, y.bound)))
+
+    return apply
+
+
+_PLAIN_UNARY: dict[str, Unary] = {
     "arith.negf": neg,
     "math.absf": absolute,
     "math.sqrt": sqrt,
@@ -311,7 +361,8 @@ UNARY: dict[str, Unary] = {
     **APPROXIMATED,
     **functions.UNARY,
 }
-BINARY: dict[str, Binary] = {
+UNARY = {name: _followed_unary(name, plain) for name, plain in _PLAIN_UNARY.items()}
+_PLAIN_BINARY: dict[str, Binary] = {
     "arith.addf": add,
     "arith.subf": sub,
     "arith.mulf": mul,
@@ -322,6 +373,7 @@ BINARY: dict[str, Binary] = {
     "arith.minnumf": _extremum(np.fmin, propagates=False),
     **functions.BINARY,
 }
+BINARY = {name: _followed_binary(name, plain) for name, plain in _PLAIN_BINARY.items()}
 
 # Comparisons -------------------------------------------------------------------------------------
 
@@ -352,6 +404,8 @@ def compare(predicate: int, x: Bounded, y: Bounded) -> Bounded:
     if ">" in wanted:
         holds = holds | (x.value > y.value)
     holds = np.where(unordered, nan_value, holds)
+    if algebra.is_followed():
+        return algebra.compared(holds)
     slack = x.bound + y.bound
     decided = x.nan | y.nan
     if predicate in (0, 15):
@@ -365,6 +419,7 @@ def compare(predicate: int, x: Bounded, y: Bounded) -> Bounded:
     return Bounded(holds, np.where(uncertain, 1.0, 0.0))
 
 
+@over_elements(algebra.selected)
 def select(condition: Bounded, x: Bounded, y: Bounded) -> Bounded:
     """arith.select; where the condition is uncertain the bound covers both."""
     value = np.where(condition.value, x.value, y.value)
@@ -390,6 +445,8 @@ def apply(
 ) -> Bounded | None:
     """The result of an operation under its flags; None where they change nothing."""
     form = FLOATS[result]
+    if algebra.is_followed():
+        return None
     if name == "arith.mulf" and "contract" in flags:
         return contracted_product(operands[0], operands[1], form)
     if form.name not in ("f32", "f16", "bf16"):

@@ -10,13 +10,15 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from fragir.algebra.numpy_door import Values
 from fragir.dialects.interfaces import MEANINGS, accesses_of, root_of
 from fragir.errors import FragirError, kind_of
+from fragir.reference import algebra
 from fragir.reference import contraction as contraction
 from fragir.reference import scalars as scalars
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.buffers import places_of
-from fragir.reference.formats import FLOATS, INTEGERS, PREDICATE, decode, round_to, type_name
+from fragir.reference.formats import FLOATS, INTEGERS, PREDICATE, Array, decode, round_to, type_name
 from fragir.reference.memory import BoundedMemory, memory_of
 from fragir.reference.run import Note, Run, Value
 
@@ -61,6 +63,38 @@ def evaluate(
     memories = [x for x in results if isinstance(x, BoundedMemory)]
     Run(target, source, unknown).run_function(function, inputs, grid, memories)
     return [x.content if isinstance(x, BoundedMemory) else None for x in values]
+
+
+def evaluate_elements(
+    function: func.FuncOp,
+    arguments: Sequence[Any],
+    inputs: Sequence[Values | None],
+    *,
+    target: str = "sm_80",
+    grid: tuple[int, int, int] = (1, 1, 1),
+    source: str | None = None,
+) -> list[tuple[Values, Array] | None]:
+    """The same of elements of two finite fields: which functions of its inputs it computes.
+
+    `inputs`: what memory arguments of floats are, in their shapes; None: what they hold. For every
+    memory argument of floats what it is after the function has run, and where that is not known;
+    None for others. Choices and comparisons are those of the numbers.
+    """
+    _check_function(function)
+    parameters = function.body.block.args
+    returned = _homeless(function)
+    places = [*parameters, *returned]
+    with algebra.exactly_followed() as rows:
+        values = [_value(p.type, x) for p, x in zip(places, arguments, strict=True)]
+        for value, known in zip(values, inputs, strict=True):
+            if known is not None and isinstance(value, BoundedMemory):
+                value.write(rows.bounded(known, np.zeros(known.shape, np.bool_), value.element))
+        memories = [x for x in values[len(parameters) :] if isinstance(x, BoundedMemory)]
+        Run(target, source).run_function(function, values[: len(parameters)], grid, memories)
+        return [
+            rows.look(x.content) if isinstance(x, BoundedMemory) and x.element in FLOATS else None
+            for x in values
+        ]
 
 
 def _homeless(function: func.FuncOp) -> list[SSAValue]:

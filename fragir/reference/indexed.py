@@ -11,6 +11,7 @@ import numpy as np
 from fragir.dialects import frag
 from fragir.dialects.frag.indexed import Indexed
 from fragir.errors import FragirError
+from fragir.reference import algebra
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.formats import (
     FLOATS,
@@ -108,6 +109,9 @@ def scatter(run: Run, op: frag.ScatterOp) -> None:
 def write_one(memory: BoundedMemory, at: Array, x: Bounded, old: bool = False) -> None:
     """Writes elements to places, of several at one place any; with `old` perhaps none of them."""
     value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)
+    if algebra.is_followed():
+        value[at], bound[at] = x.value, x.bound
+        return
     low, high = np.full(value.shape, np.inf), np.full(value.shape, -np.inf)
     if old:
         low[at], high[at] = value[at] - bound[at], value[at] + bound[at]
@@ -175,6 +179,10 @@ def add_tile(run: Run, memory: BoundedMemory, indices: Sequence[int], x: Bounded
 def add_floats(run: Run, memory: BoundedMemory, at: Array, x: Bounded, *, flushes: bool) -> None:
     """Adds in any order; in global memory (`flushes`) sums of f32 have no subnormal numbers."""
     form = FLOATS[memory.element]
+    if algebra.is_followed():
+        cells = memory.value.reshape(-1), memory.bound.reshape(-1)
+        algebra.added_at(cells, at, x, form.name)
+        return
     _sums(run, memory).add(at, x, form, flushes and form.name == "f32")
 
 

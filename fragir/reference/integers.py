@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fragir.reference import algebra
 from fragir.reference.bounded import Bounded, bounded, rounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, Integers
 
@@ -199,6 +200,11 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
     Between floats one rounding to nearest; to integers towards zero, clamped (section 9.7.9.22);
     between integers by sign or zero extension, or the low bits.
     """
+    if target in FLOATS and algebra.is_followed():
+        if source in FLOATS:
+            return algebra.converted(x, target)
+        whole = _as_unsigned(x.value, INTEGERS["u64"]) if source == "u64" else x.value
+        return Bounded(whole.astype(np.float64), np.zeros(np.shape(x.value)))
     if target in FLOATS:
         wide = source in ("s64", "u64")
         whole = _as_unsigned(x.value, INTEGERS["u64"]) if source == "u64" else x.value
@@ -214,6 +220,8 @@ def cast(x: Bounded, source: str, target: str) -> Bounded:
         bound = np.where(kept | (x.bound == 0), x.bound, np.inf)
         return Bounded(value, bound)
     value = _towards_zero(x.value, form, source == "f64" or form.bits == 64)
+    if algebra.is_followed():
+        return algebra.compared(value)
     near = [_towards_zero(x.value + by, form, False) for by in (x.bound, -x.bound)]
     spread = np.maximum(*(np.abs(_real(n, form) - _real(value, form)) for n in near))
     return Bounded(value, np.where(x.bound == 0, 0.0, spread))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fragir.algebra.numpy_door import Values
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import How
@@ -11,6 +12,7 @@ from fragir.dialects.frag.sparse import dense_name
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.spelling import mnk
+from fragir.reference import algebra
 from fragir.reference.bounded import Bounded, bounded, exactly
 from fragir.reference.formats import INTEGERS, Array, Floats
 from fragir.reference.run import Run
@@ -183,6 +185,8 @@ def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:
 
 
 def _negate(x: Bounded) -> Bounded:
+    if algebra.is_followed():
+        return algebra.computed(Values.__neg__, [x], "f64")
     return Bounded(-x.value, x.bound)
 
 

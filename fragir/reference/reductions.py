@@ -25,7 +25,7 @@ from fragir.dialects import frag
 from fragir.dialects.frag.reductions import COMBINATIONS, PLACES, most_roundings, neutral
 from fragir.dialects.frag.scan import most_roundings_of_scan
 from fragir.dialects.frag.types import tile_of
-from fragir.reference import elementwise, integers
+from fragir.reference import algebra, elementwise, integers
 from fragir.reference.bounded import UNIT, Bounded, any_order, bounded, distance_between, exactly
 from fragir.reference.formats import (
     FLOATS,
@@ -142,6 +142,8 @@ def in_any_order(count: int) -> Fold:
 def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The sum along the first dimension, of floats."""
     fold = whole_fold(len(x.value)) if fold is None else fold
+    if algebra.is_followed():
+        return algebra.summed(x, form.name, each=fold.by is _up_to_each)
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
     value = fold.total(finite)
     magnitude = fold.total(np.abs(finite) + x.bound)
@@ -180,6 +182,8 @@ def lowest_bits(values: Floats) -> Floats:
 def product(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The product along the first dimension, of floats."""
     fold = whole_fold(len(x.value)) if fold is None else fold
+    if algebra.is_followed():
+        return algebra.multiplied(x, form.name, each=fold.by is _up_to_each)
     count, times = fold.count, np.multiply
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
     value = fold.by(times, finite)
@@ -236,6 +240,8 @@ def place(x: Bounded, *, largest: bool, unsigned: bool = False) -> Bounded:
     """
     value = x.value & 0xFFFFFFFF if unsigned else x.value
     best = np.asarray((np.argmax if largest else np.argmin)(value, axis=0)).astype(np.int64)
+    if algebra.is_followed():
+        return algebra.compared(best)
     sure = (x.bound == 0).all(0)
     if sure.all():
         return exactly(best)
@@ -283,6 +289,8 @@ def reduce_by(run: Run, op: frag.ReduceByOp) -> None:
 def _together(found: Sequence[Bounded], more: float) -> Bounded:
     """The first tree's value, and how far another tree may be from it."""
     first = found[0]
+    if algebra.is_followed():
+        return first
     away: Floats = np.zeros(first.value.shape)
     for x in found:
         away = np.maximum(away, distance_between(x.value, first.value) + x.bound * more)

@@ -9,7 +9,7 @@ import numpy as np
 from fragir.dialects import frag
 from fragir.dialects.frag.matmul_sums import Scaling
 from fragir.errors import FragirError
-from fragir.reference import elementwise, reductions
+from fragir.reference import algebra, elementwise, reductions
 from fragir.reference.bounded import Bounded, bounded, exactly
 from fragir.reference.formats import FLOATS, Array, Floats, overflow
 from fragir.reference.reductions import half_unit
@@ -135,6 +135,9 @@ def _added_up(
 
     `magnitude` is that of a single term which is itself a sum of parts, cut anywhere.
     """
+    if algebra.is_followed():
+        terms = [_times(term, factor) for term in terms]
+        return algebra.summed(_stack([*terms, *(() if old is None else (old,))]), "f32")
     if not terms:
         terms = [exactly(np.zeros(() if old is None else old.value.shape))]
     fold = reductions.whole_fold(len(terms))._replace(roundings=len(terms) + parts + 1)

@@ -22,6 +22,7 @@ from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import fragment_name, mnk
 from fragir.isa.targets import number
 from fragir.ptx.machines import nvidia
+from fragir.reference import algebra
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, Integers, round_to
 
@@ -178,6 +179,8 @@ def dot(
     """
     if types[2] in INTEGERS:
         return _integer_dot(a, b, c, INTEGERS[types[2]])
+    if algebra.is_followed():
+        return algebra.dot(a, b, c, types[2], scales)
     left, right = _sizes(a, types[0]), _sizes(b, types[1])
     if scales is not None:
         left, right = left * scales[0], right * scales[1]

@@ -123,7 +123,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.algebra.Values": lambda: algebra.Values.of(np.zeros((2, 3))),
     "fragir.builder.KernelBuilder": lambda: built()["KernelBuilder"],
     "fragir.emulator.Finding": finding,
-    "fragir.emulator.Followed": lambda: emulator.follow({}),
+    "fragir.emulator.Followed": lambda: emulator.follow([]),
     "fragir.emulator.FragmentUse": lambda: run().fragments[0],
     "fragir.emulator.Im2col": lambda: emulator.Im2col((-1, -1), (-1, -1), 64, 16),
     "fragir.emulator.Opcode": lambda: emulator.Opcode("toy.add"),

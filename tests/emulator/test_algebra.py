@@ -28,7 +28,7 @@ def given(*arrays: Array) -> list[Values]:
 def triton(
     name: str,
     arguments: Sequence[object],
-    inputs: dict[int, tuple[str, Values]],
+    inputs: Sequence[tuple[Array, str, Values]],
     grid: Sequence[int],
     ptx: str | None = None,
 ) -> Followed:
@@ -46,8 +46,8 @@ def triton(
     return followed
 
 
-def assert_equal(followed: Followed, argument: int, form: str, wanted: Values) -> None:
-    got = followed.output(argument, form, wanted.shape)
+def assert_equal(followed: Followed, array: Array, form: str, wanted: Values) -> None:
+    got = followed.output(array, form)
     assert not followed.opaque
     assert (got.p == wanted.p).all()
 
@@ -71,27 +71,28 @@ def test_product(name: str, form: str, dtype: Any, tile: int):
     x, y = given(a, b)
     grid = (-(-n // tile), -(-m // tile))
     arguments = [a, b, np.zeros((m, n), f32), m, n, k]
-    followed = triton(name, arguments, {0: (form, x), 1: (form, y)}, grid)
-    assert_equal(followed, 2, "f32", x @ y)
+    followed = triton(name, arguments, [(a, form, x), (b, form, y)], grid)
+    assert_equal(followed, arguments[2], "f32", x @ y)
 
 
 def test_softmax():
     x = RNG.normal(size=(5, 250)).astype(f32)
     (values,) = given(x)
-    followed = triton("softmax.sm_80", [x, np.zeros_like(x), 250], {0: ("f32", values)}, (5,))
-    assert_equal(followed, 1, "f32", softmax(values))
+    out = np.zeros_like(x)
+    followed = triton("softmax.sm_80", [x, out, 250], [(x, "f32", values)], (5,))
+    assert_equal(followed, out, "f32", softmax(values))
     assert followed.compared  # the largest
 
 
 def layer_norm(epsilon: float) -> tuple[Values, Values]:
     x, w, b = (RNG.normal(size=s).astype(f32) for s in ((5, 300), (300,), (300,)))
     values, weight, bias = given(x, w, b)
-    inputs = {0: ("f32", values), 1: ("f32", weight), 2: ("f32", bias)}
-    arguments = [x, w, b, np.zeros_like(x), 300, epsilon]
-    followed = triton("layer_norm.sm_80", arguments, inputs, (5,))
+    inputs = [(x, "f32", values), (w, "f32", weight), (b, "f32", bias)]
+    out = np.zeros_like(x)
+    followed = triton("layer_norm.sm_80", [x, w, b, out, 300, epsilon], inputs, (5,))
     away = values - values.mean(-1, keepdims=True)
     root = np.sqrt(np.square(away).mean(-1, keepdims=True) + float(f32(1e-5)))
-    return followed.output(3, "f32", x.shape), away / root * weight + bias
+    return followed.output(out, "f32"), away / root * weight + bias
 
 
 def test_layer_norm():
@@ -112,14 +113,14 @@ def test_twice_the_epsilon_is_another_function_though_the_numbers_are_close():
 def test_attention(name: str, keys: int, depth: int, scale: float):
     q, k, v = (RNG.normal(size=s).astype(f16) for s in ((128, depth), (keys, depth), (keys, depth)))
     values = given(q, k, v)
-    inputs = {i: ("f16", x) for i, x in enumerate(values)}
+    inputs = [(a, "f16", x) for a, x in zip((q, k, v), values, strict=True)]
     out = np.zeros((128, depth), f32)
     followed = triton(name, [q, k, v, out, keys, scale], inputs, (2,))
     scores = (values[0] @ values[1].T) * float(f32(scale))
     if "causal" in name:
         scores = np.where(np.tri(128, keys, dtype=bool), scores, -np.inf)
     weights = np.exp2(scores - scores.max(-1, keepdims=True))
-    assert_equal(followed, 3, "f32", weights / weights.sum(-1, keepdims=True) @ values[2])
+    assert_equal(followed, out, "f32", weights / weights.sum(-1, keepdims=True) @ values[2])
 
 
 # -- instructions ----------------------------------------------------------------------------------
@@ -139,14 +140,16 @@ add.u64 %l1, %l1, %l0; add.u64 %l2, %l2, %l0; add.u64 %l3, %l3, %l0;
 """
 
 
-def one(body: str, a: Array, b: Array | None = None, form: str = "f32") -> tuple[Followed, Any]:
+def one(
+    body: str, a: Array, b: Array | None = None, form: str = "f32"
+) -> tuple[Followed, Values, Any]:
     """A kernel of 32 lanes: words of a and b in, words of d out."""
-    b = a if b is None else b
+    b = a.copy() if b is None else b
     x, y = given(a, b)
-    out = np.zeros(32, np.uint32)
-    followed = follow({0: (form, x), 1: (form, y)})
-    run(HEAD + body + "\nret;\n}\n", "k", arguments=[a, b.copy(), out], checks=[followed])
-    return followed, (x, y)
+    out = np.zeros(32 * 4 // a.itemsize, a.dtype)
+    followed = follow([(a, form, x), (b, form, y)])
+    run(HEAD + body + "\nret;\n}\n", "k", arguments=[a, b, out], checks=[followed])
+    return followed, followed.output(out, form), (x, y)
 
 
 WORDS = "ld.global.b32 %r1, [%l1]; ld.global.b32 %r2, [%l2];"
@@ -196,9 +199,8 @@ OF_F32 = {
 @pytest.mark.parametrize("body", OF_F32)
 def test_arithmetic(body: str):
     a, b = (RNG.normal(size=32).astype(f32) for _ in range(2))
-    followed, (x, y) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a, b)
+    followed, got, (x, y) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a, b)
     wanted = OF_F32[body](x, y)
-    got = followed.output(2, "f32", (32,))
     assert not followed.opaque
     assert (got.p == wanted.p).all()
     tolerance = 0.1 if "e4m3" in body or "bf16" in body else 1e-5
@@ -220,9 +222,8 @@ PACKED = {
 @pytest.mark.parametrize("body", PACKED)
 def test_packed_arithmetic(body: str):
     a, b = (RNG.normal(size=64).astype(f16) for _ in range(2))
-    followed, (x, y) = one(f"{WORDS} {body} st.global.b32 [%l3], %r3;", a, b, "f16")
+    followed, got, (x, y) = one(f"{WORDS} {body} st.global.b32 [%l3], %r3;", a, b, "f16")
     wanted = PACKED[body](x, y)
-    got = followed.output(2, "f16", (64,))
     assert not followed.opaque
     assert (got.p == wanted.p).all()
 
@@ -240,7 +241,7 @@ def test_packed_arithmetic(body: str):
 )
 def test_bits_that_are_used_for_something_else_are_told(body: str):
     a = RNG.normal(size=32).astype(f32)
-    followed, _ = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a)
+    followed, _, _ = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a)
     assert followed.opaque
 
 
@@ -248,8 +249,7 @@ def test_a_whole_number_that_comes_out_is_told():
     body = "add.f32 %f3, %f1, 0f4B400000; add.f32 %f3, %f3, 0fCB400000; mul.f32 %f3, %f3, %f2;"
     a = (10 * RNG.normal(size=32)).astype(f32)
     b = RNG.normal(size=32).astype(f32)
-    followed, (_, y) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a, b)
-    got = followed.output(2, "f32", (32,))
+    followed, got, (_, y) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f3;", a, b)
     assert followed.rounded
     assert (got.p == (y * np.rint(a.astype(np.float64))).p).all()
 
@@ -260,8 +260,7 @@ def test_a_fault_of_one_lane_is_found():
         f"shfl.sync.bfly.b32 %f4, %f1, {n}, 31, -1; add.f32 %f1, %f1, %f4;" for n in (8, 8, 4, 2, 1)
     )
     a = np.full(32, 1e-3, f32)
-    followed, (x, _) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f1;", a)
-    got = followed.output(2, "f32", (32,))
+    _, got, (x, _) = one(f"{FLOATS} {body} st.global.f32 [%l3], %f1;", a)
     np.testing.assert_allclose(got.real, x.real.sum(), rtol=1e-5)
     assert (got.p != x.sum().p).all()
 
@@ -272,5 +271,6 @@ def test_rows_that_nobody_names_are_dropped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(numbers, "_ROOM", 256)
     x = RNG.normal(size=(5, 250)).astype(f32)
     (values,) = given(x)
-    followed = triton("softmax.sm_80", [x, np.zeros_like(x), 250], {0: ("f32", values)}, (5,))
-    assert_equal(followed, 1, "f32", softmax(values))
+    out = np.zeros_like(x)
+    followed = triton("softmax.sm_80", [x, out, 250], [(x, "f32", values)], (5,))
+    assert_equal(followed, out, "f32", softmax(values))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from fragir.emulator.machine.memory import ArrayContents, Buffer, DeviceMemory
-from fragir.emulator.numbers.types import U8, Array
+from fragir.emulator.numbers.types import U8, Array, address_of, bytes_of
 from fragir.emulator.program.entities import Symbol
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -172,16 +172,6 @@ class Storage:
     @property
     def size(self) -> int:
         return self.end - self.start
-
-
-def address_of(array: Array) -> int:
-    """Where an array's first element lies on the host."""
-    return int(array.__array_interface__["data"][0])
-
-
-def bytes_of(array: Array) -> U8:
-    """The bytes of a C-contiguous array, in place."""
-    return array.reshape(-1).view(np.uint8)
 
 
 _PIECE = 1 << 24  # bytes looked at together

@@ -384,6 +384,8 @@ class Launch:
             memory.data += self.arguments.contents(declared)
             memory.data += self.variables.contents(declared)
             memory.structure = list(dict.fromkeys((*declared, *self.arguments.pointing)))
+        if checks:
+            machine.hosts = self.arguments.arrays.homes()
         self.hooks = machine.hooks = hooks_for(
             machine, program, check=check, fragments=fragments, checks=checks
         )

@@ -155,6 +155,8 @@ class State:
         #: Then where the bytes of buffers lie beside in device memory, by `Buffer.start`: in whose
         #: memory, and the address there.
         self.homes: dict[int, tuple[Hashable, int]] = {}
+        #: Where the caller's arrays lie that buffers stand for, by `Buffer.start`.
+        self.hosts: dict[int, int] = {}
         self.released = self.waited = False  # griddepcontrol.launch_dependents, and .wait
         #: Earlier grids that may still run; of these, those that no wait waits for.
         self.running: tuple[PastGrid, ...] = ()

@@ -108,6 +108,16 @@ def count_of(opcode: tuple[str, ...]) -> int:
 where: Callable[[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike], Array] = np.where
 
 
+def address_of(array: Array) -> int:
+    """Where an array's first element lies on the host."""
+    return int(array.__array_interface__["data"][0])
+
+
+def bytes_of(array: Array) -> U8:
+    """The bytes of a C-contiguous array, in place."""
+    return array.reshape(-1).view(np.uint8)
+
+
 def some(flags: Bools) -> bool:
     """Whether any is set. Of a few hundred, four times as fast as their method `any`."""
     return 1 in flags.tobytes()

@@ -5,15 +5,17 @@ are made of inputs are elements of two fields (`fragir.algebra`): instructions t
 them, arithmetic of floats is arithmetic of elements, read from the texts of the opcodes. Where bits
 of elements are used for something else, nothing can be said: those places are `opaque`.
 
-    followed = follow({0: ("f16", x), 1: ("f16", w)})
+    followed = follow([(a, "f16", x), (b, "f16", w)])
     run(ptx, "gemm", arguments=[a, b, c], checks=[followed], ...)
-    followed.output(2, "f32", c.shape)
+    followed.output(c, "f32")
+
+Elements lie beside the caller's arrays, so several launches may follow each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +26,28 @@ from fragir.algebra.values import NONE, ROUNDS
 from fragir.emulator.checks.algebra.atomics import AtomicSums
 from fragir.emulator.checks.algebra.expressions import Evaluator, NoMeaningError, is_arithmetic
 from fragir.emulator.checks.algebra.matrices import MatrixElements, is_finite
-from fragir.emulator.checks.algebra.numbers import SIZES, ElementNumbers, size_of
+from fragir.emulator.checks.algebra.numbers import (
+    PLANES,
+    SIZES,
+    ElementNumbers,
+    ElementTable,
+    size_of,
+)
 from fragir.emulator.checks.hooks import Hooks, with_steps_ahead
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.computed import value
 from fragir.emulator.instructions.convert import ELEMENTS, element_width
 from fragir.emulator.machine.lanes import Mask, Select, Step, active, store
-from fragir.emulator.numbers.types import DTYPES, I64, Array, Bools, width_of
+from fragir.emulator.numbers.types import (
+    DTYPES,
+    I64,
+    U8,
+    Array,
+    Bools,
+    address_of,
+    bytes_of,
+    width_of,
+)
 from fragir.emulator.values.facts import facts
 from fragir.emulator.values.language import BOOL, FLOATS, Computation
 from fragir.errors import FragirError
@@ -46,43 +63,88 @@ if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
     from fragir.ptx.opcodes.row import Opcode
 
-#: The elements of an argument: their format and what they are, in the order of memory.
-Inputs = Mapping[int, "tuple[str, Values]"]
+#: Arrays of elements: one, its format, and what they are, in its shape.
+Inputs = Sequence[tuple[Array, str, Values]]
 #: What moves bytes, whole or to and from memory, and is done to the numbers as it is.
 _MOVED = ("load", "store", "fill", "store fragment", "shuffle", "results")
 
 
 class Followed:
-    """A check that follows elements, to be given to one `run`; what it has seen afterwards.
+    """A check that follows elements, to be given to `run`; what it has seen afterwards.
 
     `opaque`, `compared`, `rounded`: lines of the PTX at which bits of elements were used as
     something else, elements were compared or chosen by their numbers, whole numbers were made.
     """
 
     def __init__(self, inputs: Inputs, rounds: int = ROUNDS) -> None:
-        self.inputs, self.rounds = inputs, rounds
+        self.rounds = rounds
         self.opaque: Counter[int] = Counter()
         self.compared: Counter[int] = Counter()
         self.rounded: Counter[int] = Counter()
-        self._check: Algebra | None = None
+        self.table = ElementTable(rounds)
+        #: By the address of an array's bytes: numbers, a row a plane, and what the bytes were.
+        self.beside: dict[int, tuple[U8, U8]] = {}
+        self._arrays = [array for array, _, _ in inputs]
+        for array, form, values in inputs:
+            if not array.flags.c_contiguous or array.shape[: values.ndim - 1] != values.shape[:-1]:
+                raise FragirError(f"an array of {array.shape} does not hold values {values.shape}")
+            if size_of(form) * values.size > array.nbytes:
+                raise FragirError(
+                    f"an array of {array.nbytes} bytes does not hold {values.size} of {form}"
+                )
+            whole = np.zeros((PLANES, array.nbytes), np.uint8)
+            self.table.number(values, form, whole)
+            self.beside[address_of(array)] = whole, bytes_of(array).copy()
 
     def __repr__(self) -> str:
         seen = f"{len(self.compared)} lines compare elements, {len(self.opaque)} use their bits"
-        return f"<elements of {len(self.inputs)} arguments; {seen}>"
+        return f"<elements of {len(self._arrays)} arrays; {seen}>"
 
     def __call__(self, machine: Machine, program: Program) -> Algebra:
-        self._check = Algebra(machine, program, self)
-        return self._check
+        return Algebra(machine, program, self)
 
-    def output(self, argument: int, form: str, shape: Sequence[int]) -> Values:
-        """The elements of an argument after the run; what is no number in it is NaN."""
-        if self._check is None:
-            raise FragirError("nothing has been run with this check")
-        return self._check.output(argument, form, shape)
+    def output(self, array: Array, form: str, shape: Sequence[int] | None = None) -> Values:
+        """The elements of an array after the run; those that nothing has computed are constants."""
+        shape = array.shape if shape is None else tuple(shape)
+        size, count = size_of(form), int(np.prod(shape))
+        data = bytes_of(array)[: size * count]
+        if len(data) < size * count:
+            raise FragirError(f"an array of {array.nbytes} bytes does not hold {count} of {form}")
+        planes = np.zeros((PLANES, len(data)), np.uint8)
+        self.bring(address_of(array), data, planes)
+        dtype = np.dtype(f"u{size}")
+        looked = self.table.look([p.view(dtype) for p in planes], data.view(dtype), form)
+        if looked.broken is not None:
+            self.opaque[0] += int(looked.broken.sum())
+        return looked.values.reshape(shape)
+
+    # -- beside the caller's memory ----------------------------------------------------------------
+
+    def bring(self, start: int, data: U8, planes: Sequence[U8] | U8) -> None:
+        """The numbers of bytes at an address, which hold what `data` says, where they are known."""
+        for at, (numbers, before) in self.beside.items():
+            low, high = max(at, start), min(at + len(before), start + len(data))
+            if low >= high:
+                continue
+            here, there = slice(low - start, high - start), slice(low - at, high - at)
+            same = data[here] == before[there]
+            for plane, row in zip(planes, numbers, strict=True):
+                plane[here] = np.where(same, row[there], plane[here])
+
+    def keep(self, start: int, data: U8, planes: Sequence[U8]) -> None:
+        """The numbers of bytes at an address after a launch."""
+        for at, (_, before) in list(self.beside.items()):
+            if start <= at and at + len(before) <= start + len(data):
+                del self.beside[at]  # all of it is known better now
+        self.beside[start] = np.stack([p.copy() for p in planes]), data.copy()
 
 
 def follow(inputs: Inputs, rounds: int = ROUNDS) -> Followed:
-    """Follows the elements of arguments, by their positions, through a run."""
+    """Follows the elements of arrays through the launches that are given this check.
+
+    `inputs`: C-contiguous arrays, as they are given to `run`, the format of their elements ("f32",
+    "bf16", "e4m3", ...), and what they are. Other arrays hold what their bits say.
+    """
     return Followed(inputs, rounds)
 
 
@@ -90,39 +152,27 @@ class Algebra(Hooks):
     def __init__(self, machine: Machine, program: Program, followed: Followed) -> None:
         super().__init__(machine, program)
         self.followed = followed
-        self.numbers = ElementNumbers(machine, program, followed.rounds)
+        self.numbers = ElementNumbers(machine, program, followed.table, self._beside)
         self.matrices = MatrixElements(machine, self.numbers, self._opaque)
         self.atomics = AtomicSums(machine, self.numbers, self._opaque)
-        for index, (form, values) in followed.inputs.items():
-            start, size = self._buffer(index)
-            if size_of(form) * values.size > size:
-                raise FragirError(
-                    f"argument {index} has {size} bytes, fewer than {values.size} of {form}"
-                )
-            self.numbers.put(values, form, start)
+        for address, data, planes in self._hosted():
+            followed.bring(address, data, planes)
 
-    def _buffer(self, argument: int) -> tuple[int, int]:
+    def _hosted(self) -> Iterator[tuple[int, U8, list[U8]]]:
+        """Of buffers that stand for a caller's memory: its address, bytes and numbers."""
         for buffer in self.machine.memory.buffers:
-            if buffer.name == f"argument {argument}" or buffer.name.startswith(
-                f"argument {argument} "
-            ):
-                return buffer.start, buffer.size
-        raise FragirError(f"argument {argument} is no array of this launch")
+            address = self.machine.hosts.get(buffer.start)
+            if address is not None:
+                part = slice(buffer.start, buffer.start + buffer.size)
+                planes = [p.memory.globals.bytes[part] for p in self.numbers.planes]
+                yield address, self.machine.memory.globals.bytes[part], planes
 
-    def output(self, argument: int, form: str, shape: Sequence[int]) -> Values:
-        start, room = self._buffer(argument)
-        size, count = size_of(form), int(np.prod(shape))
-        if size * count > room:
-            raise FragirError(f"argument {argument} has {room} bytes, fewer than {count} of {form}")
-        dtype = np.dtype(f"u{size}")
-        part = slice(start, start + size * count)
-        words = [p.memory.globals.bytes[part].view(dtype) for p in self.numbers.planes]
-        bits = self.machine.memory.globals.bytes[part].view(dtype)
-        looked = self.numbers.look(words, bits, form)
-        found = looked.values
-        if looked.broken is not None:
-            self.followed.opaque[0] += int(looked.broken.sum())
-        return found.reshape(tuple(shape))
+    def _beside(self) -> list[list[U8]]:
+        return [list(numbers) for numbers, _ in self.followed.beside.values()]
+
+    def on_launch_end(self) -> None:
+        for address, data, planes in self._hosted():
+            self.followed.keep(address, data, planes)
 
     # -- what happens ------------------------------------------------------------------------------
 

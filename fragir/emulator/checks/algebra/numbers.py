@@ -7,7 +7,7 @@ be none. Row 0 is nobody's: a byte without a number is what its bits say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from fragir.emulator.checks.fragments.provenance import ByteOrigins
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.rounding import decode
-from fragir.emulator.numbers.types import F64, FORMATS, I64, U64, Array, Bools, DType, width_of
+from fragir.emulator.numbers.types import F64, FORMATS, I64, U8, U64, Array, Bools, DType, width_of
 from fragir.emulator.values.facts import facts
 from fragir.emulator.values.language import FLOATS
 from fragir.ptx.opcodes.row import Logic, Moves
@@ -37,7 +37,7 @@ _NUMBER = {name: i for i, name in enumerate(FORMS)} | {"tf32": FORMS.index("f32"
 #: Bytes of an element.
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "tf32": 4, "f64": 8}
 _DATA, _DOUBT = 0x80, np.uint32(1 << 31)
-_PLANES = 4
+PLANES = 4
 #: Rows of the table from which on those that nobody names any more are dropped.
 _ROOM = 1 << 21
 _CHUNK = 1 << 20
@@ -78,59 +78,6 @@ class ElementTable:
         self.count += size
         return np.arange(at.start, at.stop, dtype=np.int64).reshape(values.shape)
 
-    def keep(self, alive: Bools) -> I64:
-        """Drops all other rows; where each row is now."""
-        rows = np.flatnonzero(alive)
-        places = np.zeros(len(alive), np.int64)
-        places[rows] = np.arange(len(rows))
-        for name in ("p", "q", "flags"):
-            old = getattr(self, name)
-            old[: len(rows)] = old[rows]
-        self.count = len(rows)
-        return places
-
-
-class ElementNumbers(ByteOrigins):
-    """The numbers of all bytes of a launch, and the table that they point into."""
-
-    changes_global = True
-
-    def __init__(self, machine: Machine, program: Program, rounds: int) -> None:
-        self.table = ElementTable(rounds)
-        self._room = _ROOM
-        super().__init__(machine, program)
-
-    def _make_planes(self) -> list[Plane]:
-        return [Plane(self.machine, 0) for _ in range(_PLANES)]
-
-    def _relevant(self) -> set[Register]:
-        """Registers that can hold elements: loaded, computed, or moved from such."""
-        start = [
-            r
-            for placed, each in zip(self.program.code, self.flow.roles, strict=True)
-            if self._makes(placed.ins)
-            for r in each.written
-        ]
-        return self.flow.closure(start, self._carries, sources=self._sources)
-
-    def _makes(self, ins: tree.Instruction) -> bool:
-        row = self.program.opcode(ins)
-        if row.bits in ("load", "load fragment", "results", "atomic", "matrix", "wgmma"):
-            return True
-        return not FLOATS.isdisjoint(floats_of(ins.opcode)) and not isinstance(
-            facts(row).bits, Moves | Logic
-        )
-
-    # -- elements and their bytes ------------------------------------------------------------------
-
-    def put(self, values: Values, form: str, at: int) -> None:
-        """Elements one after the other in global memory, from a byte position on."""
-        size = size_of(form)
-        rows = self.table.add(values, form).ravel()
-        ids = (8 * rows[:, None] + np.arange(size)).ravel()
-        for k, plane in enumerate(self.planes):
-            plane.memory.globals.bytes[at : at + len(ids)] = ids >> 8 * k & 0xFF
-
     def look(self, words: Sequence[Array], bits: Array, form: str, part: int = 0) -> Looked:
         """The elements of a format in words of every plane; `bits` are the real ones.
 
@@ -138,9 +85,8 @@ class ElementNumbers(ByteOrigins):
         """
         size = size_of(form)
         ids, broken = _together([_part(w, size, part) for w in words], size)
-        table = self.table
         rows = ids >> 3
-        flags = table.flags[rows]
+        flags = self.flags[rows]
         own = flags & ~np.uint8(_DATA)
         other = (own != _NUMBER[form]) & (rows > 0)
         if other.any():
@@ -150,15 +96,14 @@ class ElementNumbers(ByteOrigins):
             cut = self._cut(words, form, part)
             rows = np.where(broken & (cut > 0), cut, rows)
             broken = broken & (cut == 0)
-        values = self._values(rows, decode(bits, FORMATS[form]))
+        values = self.values(rows, decode(bits, FORMATS[form]))
         if broken is not None and not broken.any():
             broken = None
         return Looked(values, broken)
 
-    def _values(self, rows: I64, real: F64) -> Values:
+    def values(self, rows: I64, real: F64) -> Values:
         """Rows of the table; of row 0 what the numbers are."""
-        table = self.table
-        p, q, flags = table.p[rows], table.q[rows], table.flags[rows]
+        p, q, flags = self.p[rows], self.q[rows], self.flags[rows]
         doubt = p >= _DOUBT
         p = (p & ~_DOUBT).astype(np.uint64)
         values = Values(p, q.astype(np.uint64), real, doubt, flags >= _DATA)
@@ -181,10 +126,73 @@ class ElementNumbers(ByteOrigins):
         found, _ = _together(halves, 2, first=0 if form == "f32" else 2)
         rows = found >> 3
         other = _NUMBER["bf16" if form == "f32" else "f32"]
-        fits = self.table.flags[rows] & ~np.uint8(_DATA) == other
+        fits = self.flags[rows] & ~np.uint8(_DATA) == other
         if form == "f32":
             fits &= np.logical_and.reduce([_part(w, 2, 2 * part) == 0 for w in words])
         return np.where(fits, rows, 0)
+
+    def number(self, values: Values, form: str, planes: Sequence[U8] | U8) -> None:
+        """Elements one after the other in bytes."""
+        rows = self.add(values, form).ravel()
+        ids = (8 * rows[:, None] + np.arange(size_of(form))).ravel()
+        for k, plane in enumerate(planes):
+            plane[: len(ids)] = ids >> 8 * k & 0xFF
+
+    def keep(self, alive: Bools) -> I64:
+        """Drops all other rows; where each row is now."""
+        rows = np.flatnonzero(alive)
+        places = np.zeros(len(alive), np.int64)
+        places[rows] = np.arange(len(rows))
+        for name in ("p", "q", "flags"):
+            old = getattr(self, name)
+            old[: len(rows)] = old[rows]
+        self.count = len(rows)
+        return places
+
+
+class ElementNumbers(ByteOrigins):
+    """The numbers of all bytes of a launch, and the table that they point into."""
+
+    changes_global = True
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        table: ElementTable,
+        beside: Callable[[], list[list[U8]]],
+    ) -> None:
+        """`beside`: numbers that lie elsewhere, bytes of each plane; rows that they name stay."""
+        self.table, self._beside = table, beside
+        self._room = max(_ROOM, 2 * table.count)
+        super().__init__(machine, program)
+
+    def _make_planes(self) -> list[Plane]:
+        return [Plane(self.machine, 0) for _ in range(PLANES)]
+
+    def _relevant(self) -> set[Register]:
+        """Registers that can hold elements: loaded, computed, or moved from such."""
+        start = [
+            r
+            for placed, each in zip(self.program.code, self.flow.roles, strict=True)
+            if self._makes(placed.ins)
+            for r in each.written
+        ]
+        return self.flow.closure(start, self._carries, sources=self._sources)
+
+    def _makes(self, ins: tree.Instruction) -> bool:
+        row = self.program.opcode(ins)
+        if row.bits in ("load", "load fragment", "results", "atomic", "matrix", "wgmma"):
+            return True
+        return not FLOATS.isdisjoint(floats_of(ins.opcode)) and not isinstance(
+            facts(row).bits, Moves | Logic
+        )
+
+    # -- elements and their bytes ------------------------------------------------------------------
+
+    def look(self, words: Sequence[Array], bits: Array, form: str, part: int = 0) -> Looked:
+        """See `ElementTable.look`."""
+        return self.table.look(words, bits, form, part)
 
     def plain(self, bits: Array, form: str) -> Values:
         """What bits say."""
@@ -198,7 +206,7 @@ class ElementNumbers(ByteOrigins):
         found: list[Looked] = []
         for at, bits in enumerate((low, high)):
             rows = np.where(ids > 0, (ids >> 3) + at, 0)
-            values = self._values(rows, decode(bits, FORMATS[form]))
+            values = self.table.values(rows, decode(bits, FORMATS[form]))
             found.append(Looked(values, broken))
         return found[0], found[1]
 
@@ -212,7 +220,7 @@ class ElementNumbers(ByteOrigins):
         size = size_of(form)
         ones, steps = _ONES[size], _STEPS[size]
         found: list[Array] = []
-        for k in range(_PLANES):
+        for k in range(PLANES):
             word: U64 = np.zeros(parts[0].shape, np.uint64)
             for i, ids in enumerate(parts):
                 byte = (ids >> 8 * k & 0xFF).astype(np.uint64) * ones
@@ -248,6 +256,7 @@ class ElementNumbers(ByteOrigins):
             if width >= 8:
                 rows = [plane.machine.files[width] for plane in self.planes]
                 found.append([file.reshape(-1).view(np.uint8) for file in rows])
+        found += self._beside()
         for space in ("globals", "shared", "local"):
             found.append([getattr(plane.memory, space).bytes for plane in self.planes])
         return found
