@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.cli.command import Document
+from fragir.algebra.equality import Equality, equality
 
 if TYPE_CHECKING:
     from fragir.algebra import Values
     from fragir.cli.trial import Trial
-    from fragir.emulator import Followed
     from fragir.emulator.numbers.types import Array
 
 #: Formats that are followed. Scales of blocks are what their bits say.
 FOLLOWED = frozenset(("f16", "bf16", "f32", "tf32", "f64", "e4m3", "e5m2", "e2m3", "e3m2"))
 
 
-@dataclass(frozen=True)
-class Equality:
-    """Of one output: elements that are the same function as the reference's, another one, and those
-    of which that is not decided; `where`: the first that is another one."""
-
-    equal: int
-    different: int
-    undecided: int
-    where: tuple[int, ...] | None
-
-    @property
-    def word(self) -> str:
-        if self.different:
-            return "another function"
-        return "not decided" if self.undecided else "the same function"
-
-    def document(self) -> Document:
-        where = None if self.where is None else list(self.where)
-        return {
-            "verdict": self.word,
-            "equal": self.equal,
-            "different": self.different,
-            "undecided": self.undecided,
-            "first": where,
-        }
-
-
-def equality(got: Values, wanted: Values, lost: Array, opaque: bool) -> Equality:
-    """Compares elements; where `opaque`, bits were used for something that has no meaning."""
-    differs = (got.p != wanted.p) & ~got.doubt & ~wanted.doubt
-    other = np.logical_or.reduce(differs, -1)
-    # what was rounded to whole numbers, or never computed, is a constant: its number is compared
-    same = np.logical_and.reduce(got.p == wanted.p, -1) | (
-        ~other & np.logical_or.reduce((got.p == wanted.p) & ~got.doubt & ~wanted.doubt, -1)
-    )
-    undecided = np.asarray(lost) | (~same & ~other) | (other & opaque)
-    different = other & ~undecided
-    where = tuple(int(i) for i in np.argwhere(different)[0]) if different.any() else None
-    equal = int((same & ~undecided).sum())
-    return Equality(equal, int(different.sum()), int(undecided.sum()), where)
-
-
-def follow_trial(trial: Trial, seed: int) -> tuple[dict[str, Equality], Followed]:
+def follow_trial(trial: Trial, seed: int) -> dict[str, Equality]:
     """What every output is, by its name."""
     from fragir.algebra import Values
     from fragir.emulator import follow
@@ -79,7 +35,7 @@ def follow_trial(trial: Trial, seed: int) -> tuple[dict[str, Equality], Followed
             known.append((array, slot.element, values))
         inputs.append(values)
     wanted = evaluate_elements(
-        trial._function(),
+        trial.function(),
         trial.inputs,
         inputs,
         target=trial.machine or trial.target,
@@ -97,4 +53,4 @@ def follow_trial(trial: Trial, seed: int) -> tuple[dict[str, Equality], Followed
         values, lost = expected
         got = followed.output(results[i], slot.element, values.shape)
         found[slot.name] = equality(got, values, lost, bool(followed.opaque))
-    return found, followed
+    return found

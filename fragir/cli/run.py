@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fragir.cli.command import FINDING, command, json_option, note, passes_option, print_json
+from fragir.cli.check import print_schedules
+from fragir.cli.command import (
+    FINDING,
+    command,
+    json_option,
+    note,
+    passes_option,
+    print_json,
+    print_table,
+)
 from fragir.cli.files import read_text
+from fragir.cli.launch import print_findings
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
-from fragir.cli.trial import RanOn, Trial, show
+from fragir.cli.trial import SEEDS, RanOn, Trial
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from fragir.reference.comparison import Comparison
     from fragir.reference.inputs import Kind
 
 __all__ = ["RanOn", "Trial", "main"]
@@ -189,6 +201,12 @@ EXAMPLES = (
     is_flag=True,
     help="Look for races, missing waits and the like, under the schedules of `fragir check`.",
 )
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Say whether outputs are the same functions of the inputs as the program means, whatever"
+    " is rounded.",
+)
 @passes_option
 @json_option
 def main(
@@ -207,6 +225,7 @@ def main(
     allowed: float,
     resident: int | None,
     check: bool,
+    exact: bool,
     passes: str | None,
     as_json: bool,
 ) -> int | None:
@@ -228,6 +247,7 @@ def main(
         ("--limit", limit != NONE),
         ("--jobs", jobs is not None),
         ("--check", check),
+        ("--exact", exact),
     ):
         if place == "gpu" and asked:
             raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
@@ -248,6 +268,12 @@ def main(
         trial.findings = trial.run_timed("check", None, lambda: examine(trial))
     trial.execute()
     trial.judge(rtol, allowed)
+    if exact:
+        from fragir.cli.exact import follow_trial
+
+        trial.equalities = trial.run_timed(
+            "exact", "following elements", lambda: follow_trial(trial, seed)
+        )
     if as_json:
         print_json(trial.document())
     else:
@@ -274,3 +300,63 @@ def _place(on: Literal["emulator", "gpu", "auto"]) -> tuple[RanOn, str | None]:
         driver.gpu()  # raises what is the matter
     note(f"no GPU, so this runs on the emulator: {' '.join(reason.split())}")
     return "emulator", None
+
+
+# -- report ----------------------------------------------------------------------------------------
+# What is printed of a trial: its tables and its verdict.
+
+
+def show(trial: Trial) -> None:
+    """Two tables and the verdict on stdout."""
+    sizes = " ".join(f"{name}={size}" for name, size in trial.sizes.items())
+    print(f"{trial.kernel.name} for {trial.target} on the {trial.place}: {sizes}")
+    print_table(["stage", "ms"], [(name, round(ms, 1)) for name, ms in trial.stages.items()])
+    words = ", ".join(f"{name} is a multiple of {by}" for name, by in trial.promised.items())
+    rows: list[tuple[str, str]] = [
+        *([("the entry relies on", words)] if words else []),
+        ("registers", _or_unknown(trial.registers)),
+        ("spills", _or_unknown(trial.spills, " bytes")),
+        ("shared memory", f"{trial.shared} bytes"),
+        ("tensor-core instructions", trial.tensor_instructions or "unknown"),
+    ]
+    for name, found in trial.comparisons.items():
+        rows += _rows(name, found, trial.unknown)
+    for name, equality in (trial.equalities or {}).items():
+        rows.append((f"{name} is", equality.sentence))
+    print_table(["what", "value"], rows)
+    if trial.findings:
+        print_findings(trial.findings)
+    elif trial.findings is not None:
+        print(f"no findings in {SEEDS + 2} runs with every check on")
+    if trial.of_schedules and not any(x["severity"] == "error" for x in trial.findings or ()):
+        print_schedules(trial.of_schedules)
+    print(trial.verdict)
+
+
+def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if not math.isnan(found.max_error):
+        limit = f"(bound {found.bound:.3g})"
+        rows.append((f"largest error in {name}", f"{found.max_error:.3g} {limit}"))
+    if found.worst is not None:
+        place = ", ".join(map(str, found.worst))
+        rows.append((f"mismatches in {name}", str(found.mismatches)))
+        rows.append(
+            (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
+        )
+    if found.nan:
+        about = f"{found.nan} of {found.size} elements are NaN by the program, as any mistake would"
+        about += " make them; give inputs of which it makes numbers (--inputs, --arg), or --expect"
+        rows.append((f"unjudged in {name}", about))
+    if open_ := found.unjudged - found.nan:
+        share = f"{open_} of {found.size} elements"
+        if unknown:
+            share += f" may depend on {' and '.join(unknown)}; --expect gives an answer"
+        else:
+            share += " may overflow or be no number; --expect gives an answer"
+        rows.append((f"unjudged in {name}", share))
+    return rows
+
+
+def _or_unknown(number: int | None, unit: str = "") -> str:
+    return "unknown" if number is None else f"{number}{unit}"

@@ -6,15 +6,15 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from fragir.cli.check import DEPENDS, print_schedules, schedules, schedules_json
-from fragir.cli.command import Document, Progress, note, print_table
-from fragir.cli.launch import finding_json, finding_without_line, print_findings, stop_finding
+from fragir.cli.check import DEPENDS, schedules, schedules_json
+from fragir.cli.command import Document, Progress, note
+from fragir.cli.launch import finding_json, finding_without_line, stop_finding
 from fragir.cli.limits import NONE, Budget, Limit, check_fits_memory
 from fragir.cli.terminal import STDERR
 from fragir.compilation.notes import origin_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
     from xdsl.passes import ModulePass
 
+    from fragir.algebra.equality import Equality
     from fragir.compilation.kernel import Compiled, Kernel
     from fragir.emulator import Finding, Report
     from fragir.emulator.numbers.types import Array
@@ -75,6 +76,8 @@ class Trial:
     tensor_instructions: str | None = None
     promised: dict[str, int] = field(default_factory=dict[str, int])
     """What the entry that runs relies on beyond what the program promises."""
+    equalities: dict[str, Equality] | None = None
+    """Of `--exact`, by output."""
     findings: list[Document] | None = None
     #: For which schedules the first run with checks speaks.
     of_schedules: Document | None = None
@@ -114,7 +117,7 @@ class Trial:
         """Sizes and contents of all arguments; `kinds` of all, or by name, the others' under ""."""
         from fragir.reference.inputs import generate, resolve, slots
 
-        function = self._function(bufferized=True)
+        function = self.function(bufferized=True)
         if "ptx.ntid" in function.attributes:
             raise FragirError(
                 f"{self.kernel.name} is lane code, whose meaning is its PTX",
@@ -146,7 +149,7 @@ class Trial:
         self.stages["second entry"] = (time.perf_counter() - start) * 1e3
         self.kernel = entry
 
-    def _function(self, bufferized: bool = False) -> FuncOp:
+    def function(self, bufferized: bool = False) -> FuncOp:
         """The program as it was written: passes have changed the kernel's copy.
 
         Bufferized, its arguments are the kernel's: results of tensors are arguments too.
@@ -161,7 +164,7 @@ class Trial:
 
         module = self.modules.get(bufferized)
         if module is None and bufferized:
-            self._function()
+            self.function()
             module = self.modules[False].clone()
             keep_only(module, self.kernel.name)
             FuncInlinePass().apply(compiler.context(), module)
@@ -222,7 +225,7 @@ class Trial:
         """What the outputs must be; errors of the program appear here with their place in it."""
         from fragir.reference import evaluate, outputs
 
-        function, bufferized = self._function(), self._function(bufferized=True)
+        function, bufferized = self.function(), self.function(bufferized=True)
         written = outputs(bufferized)
         if not written:
             raise FragirError(
@@ -244,7 +247,7 @@ class Trial:
 
     def blocks(self) -> tuple[int, int, int]:
         """The grid that the reference evaluates: of a program without blocks one."""
-        attributes = self._function(bufferized=True).attributes
+        attributes = self.function(bufferized=True).attributes
         in_blocks = {"frag.grid", "frag.cluster"} & attributes.keys()
         return self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
 
@@ -334,8 +337,11 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all outputs'; FAIL where checks have found an error."""
+        """The worst of all outputs'; FAIL where checks have found an error, or `--exact` another
+        function."""
         verdicts = {found.verdict for found in self.comparisons.values()}
+        if any(found.different for found in (self.equalities or {}).values()):
+            return "FAIL"
         if "FAIL" in verdicts or any(x["severity"] == "error" for x in self.findings or ()):
             return "FAIL"
         return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
@@ -378,6 +384,9 @@ class Trial:
         """What makes its launches slow at sizes that matter."""
         return self.kernel.own_lint()
 
+    def _exact_document(self) -> Document:
+        return {name: found.document() for name, found in (self.equalities or {}).items()}
+
     def document(self) -> Document:
         """What `--json` prints."""
         return {
@@ -396,6 +405,7 @@ class Trial:
             "result": self.verdict,
             **({"promised": self.promised} if self.promised else {}),
             **({"slow": [one.document for one in self._slow]} if self._slow else {}),
+            **({} if self.equalities is None else {"exact": self._exact_document()}),
             **({} if self.findings is None else {"findings": self.findings}),
             **({} if self.of_schedules is None else {"schedules": self.of_schedules}),
         }
@@ -540,61 +550,3 @@ def _origin(trial: Trial, line: int | None) -> tuple[str, str]:
         return "", ""
     statement = parts[0].ptx.split("\n")[line - 1].strip()
     return str(origin_of(line, parts[0].origins) or ""), f" (PTX: {statement})"
-
-
-# -- trial report ----------------------------------------------------------------------------------
-# What `fragir run` prints of a trial: its tables and its verdict.
-
-
-def show(trial: Trial) -> None:
-    """Two tables and the verdict on stdout."""
-    sizes = " ".join(f"{name}={size}" for name, size in trial.sizes.items())
-    print(f"{trial.kernel.name} for {trial.target} on the {trial.place}: {sizes}")
-    print_table(["stage", "ms"], [(name, round(ms, 1)) for name, ms in trial.stages.items()])
-    words = ", ".join(f"{name} is a multiple of {by}" for name, by in trial.promised.items())
-    rows: list[tuple[str, str]] = [
-        *([("the entry relies on", words)] if words else []),
-        ("registers", _or_unknown(trial.registers)),
-        ("spills", _or_unknown(trial.spills, " bytes")),
-        ("shared memory", f"{trial.shared} bytes"),
-        ("tensor-core instructions", trial.tensor_instructions or "unknown"),
-    ]
-    for name, found in trial.comparisons.items():
-        rows += _rows(name, found, trial.unknown)
-    print_table(["what", "value"], rows)
-    if trial.findings:
-        print_findings(trial.findings)
-    elif trial.findings is not None:
-        print(f"no findings in {SEEDS + 2} runs with every check on")
-    if trial.of_schedules and not any(x["severity"] == "error" for x in trial.findings or ()):
-        print_schedules(trial.of_schedules)
-    print(trial.verdict)
-
-
-def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
-    if not math.isnan(found.max_error):
-        limit = f"(bound {found.bound:.3g})"
-        rows.append((f"largest error in {name}", f"{found.max_error:.3g} {limit}"))
-    if found.worst is not None:
-        place = ", ".join(map(str, found.worst))
-        rows.append((f"mismatches in {name}", str(found.mismatches)))
-        rows.append(
-            (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
-        )
-    if found.nan:
-        about = f"{found.nan} of {found.size} elements are NaN by the program, as any mistake would"
-        about += " make them; give inputs of which it makes numbers (--inputs, --arg), or --expect"
-        rows.append((f"unjudged in {name}", about))
-    if open_ := found.unjudged - found.nan:
-        share = f"{open_} of {found.size} elements"
-        if unknown:
-            share += f" may depend on {' and '.join(unknown)}; --expect gives an answer"
-        else:
-            share += " may overflow or be no number; --expect gives an answer"
-        rows.append((f"unjudged in {name}", share))
-    return rows
-
-
-def _or_unknown(number: int | None, unit: str = "") -> str:
-    return "unknown" if number is None else f"{number}{unit}"

@@ -146,7 +146,7 @@ def _log2(x: Values) -> Values:
     return x.named("log2", np.log2)
 
 
-def _named(name: str, function: Callable[[Array], Array]) -> Callable[[Values], Values]:
+def _hash_of(name: str, function: Callable[[Array], Array]) -> Callable[[Values], Values]:
     return lambda x: x.named(name, function)
 
 
@@ -182,9 +182,9 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "math.log2": _log2,
     "math.log": _log(_LN_2),
     "math.log10": _log(_LOG10_2),
-    "math.tanh": _named("tanh", np.tanh),
-    "math.sin": _named("sin", np.sin),
-    "math.cos": _named("cos", np.cos),
+    "math.tanh": _hash_of("tanh", np.tanh),
+    "math.sin": _hash_of("sin", np.sin),
+    "math.cos": _hash_of("cos", np.cos),
 }
 
 

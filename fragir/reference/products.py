@@ -29,7 +29,11 @@ def mma(run: Run, op: frag.MmaOp) -> None:
         a, b, c = (_bitcast(x, -1, 0) for x in (a, b, c))
         run[op.d] = _bitcast(_sum(run.target, types, name, how, a, b, c), 0, -1)
         return
-    scales = _factors(run, op, how, a.value.shape[1])
+    scales = None
+    if op.scales and algebra.is_followed():
+        a, b = _scaled_elements(run, op, how, a, b)
+    else:
+        scales = _factors(run, op, how, a.value.shape[1])
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
 
 
@@ -177,6 +181,18 @@ def _factors(
     # the sign of a ue4m3 does not count
     left, right = np.abs(sfa.value), np.abs(sfb.value)
     return np.repeat(left, how.block, 1), np.repeat(right, how.block, 0)
+
+
+def _scaled_elements(
+    run: Run, op: frag.MmaOp, how: How, a: Bounded, b: Bounded
+) -> tuple[Bounded, Bounded]:
+    """A and B times their scales, which are elements too."""
+    found: list[Bounded] = []
+    for x, scale, axis in ((a, run[op.scales[0]], 1), (b, run[op.scales[1]], 0)):
+        wide = Bounded(*(np.repeat(part, how.block, axis) for part in (scale.value, scale.bound)))
+        positive = algebra.computed(Values.__abs__, [wide], "f64")
+        found.append(algebra.computed(Values.__mul__, [x, positive], "f64"))
+    return found[0], found[1]
 
 
 def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:

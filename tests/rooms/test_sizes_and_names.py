@@ -20,6 +20,7 @@ OUTLINE = 100
 LATE = {
     "fragir.builder.derived": "methods of tiles that few kernels have",
     "fragir.builder.region_reductions": "reductions by a function, which few kernels have",
+    "fragir.cli.exact": "elements of fields beside numbers, which few runs ask for",
     "fragir.cli.expect": "answers from outside",
     "fragir.cli.opt_words": "argparse and xDSL, to complete a word of fragir-opt",
 }

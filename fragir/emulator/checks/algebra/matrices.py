@@ -89,7 +89,7 @@ class MatrixElements:
                 kept = plan.metadata.columns(meta, real.fixed.get("selector", 0))
                 kept = np.tile(kept, (1, 1, len(group)))
             if op.scales:
-                a, b = self._scaled(real, sel, scale, a, b, plan.scale_blocks)
+                a, b = self._scaled(group[0], real, planes, sel, scale, a, b)
             result = multiply(a, b, c, kept)
             step(sel, None)
             bits = None if real.result is None else plan.d.load(real.result.read(sel))
@@ -134,16 +134,35 @@ class MatrixElements:
         return Looked(_interleave(low.values, high.values), low.broken)
 
     def _scaled(
-        self, real: Products, sel: Select, kind: str, a: Values, b: Values, blocks: int
+        self,
+        ins: tree.Instruction,
+        real: Products,
+        planes: Sequence[Products],
+        sel: Select,
+        kind: str,
+        a: Values,
+        b: Values,
     ) -> tuple[Values, Values]:
-        """A and B times their scales, which are what their bits say."""
+        """A and B times their scales. Those that are powers of two are what their bits say, and the
+        sign of others does not count."""
         found: list[Values] = []
+        blocks = real.op.plan.scale_blocks
         for name, side, rows in (("sfa", a, True), ("sfb", b, False)):
-            words = real.words[name][sel]
             select = real.fixed.get("select_a" if rows else "select_b", (0, 0))
-            codes = real.op.scale_codes(words, select, left=rows)  # [m or n, blocks, W]
-            significand, exponent = scale_values("ue8m0" if kind == "ue8m0" else "ue4m3", codes)
-            factor = Values.of(np.ldexp(significand, exponent), side.rounds)
+
+            def codes_of(one: Products, name: str = name, rows: bool = rows) -> Array:
+                words = one.words[name][sel]
+                return real.op.scale_codes(words, select, left=rows)  # [m or n, blocks, W]
+
+            codes = codes_of(real)
+            if kind == "ue8m0":
+                significand, exponent = scale_values(kind, codes)
+                factor = Values.of(np.ldexp(significand, exponent), side.rounds)
+            else:
+                numbers = [codes_of(one).astype(np.uint8) for one in planes]
+                looked = self.numbers.look(numbers, codes.astype(np.uint8), "e4m3")
+                self._say(ins, looked)
+                factor = abs(looked.values)
             block = np.arange(side.shape[0]) * blocks // side.shape[0]
             factor = factor.moved(lambda x, block=block: np.moveaxis(x, 1, 0)[block])
             count = side.shape[-1] // factor.shape[-1]
