@@ -12,7 +12,7 @@ from fragir.algebra.values import Values
 
 
 @dataclass(frozen=True)
-class Equality:
+class ElementEquality:
     """Of one output: elements that are the same function as the reference's, another one, and those
     of which that is not decided; `where`: the first that is another one."""
 
@@ -49,7 +49,9 @@ class Equality:
         }
 
 
-def equality(got: Values, wanted: Values, lost: npt.NDArray[np.bool_], opaque: bool) -> Equality:
+def equality(
+    got: Values, wanted: Values, lost: npt.NDArray[np.bool_], opaque: bool
+) -> ElementEquality:
     """Compares elements; where `opaque`, bits were used for something that has no meaning."""
     differs = (got.p != wanted.p) & ~got.doubt & ~wanted.doubt
     other = np.logical_or.reduce(differs, -1)
@@ -61,4 +63,4 @@ def equality(got: Values, wanted: Values, lost: npt.NDArray[np.bool_], opaque: b
     different = other & ~undecided
     where = tuple(int(i) for i in np.argwhere(different)[0]) if different.any() else None
     equal = int((same & ~undecided).sum())
-    return Equality(equal, int(different.sum()), int(undecided.sum()), where)
+    return ElementEquality(equal, int(different.sum()), int(undecided.sum()), where)

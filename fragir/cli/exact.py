@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.algebra.equality import Equality, equality
+from fragir.algebra.equality import ElementEquality, equality
 
 if TYPE_CHECKING:
     from fragir.algebra import Values
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOLLOWED = frozenset(("f16", "bf16", "f32", "tf32", "f64", "e4m3", "e5m2", "e2m3", "e3m2"))
 
 
-def follow_trial(trial: Trial, seed: int) -> dict[str, Equality]:
+def follow_trial(trial: Trial, seed: int) -> dict[str, ElementEquality]:
     """What every output is, by its name."""
     from fragir.algebra import Values
     from fragir.emulator import follow
@@ -45,7 +45,7 @@ def follow_trial(trial: Trial, seed: int) -> dict[str, Equality]:
     followed = follow(known)
     options = {"target": trial.target, "limit": trial.limit, "jobs": 1, "checks": [followed]}
     trial.run_once(results, options)
-    found: dict[str, Equality] = {}
+    found: dict[str, ElementEquality] = {}
     for i in trial.expected:
         slot, expected = trial.slots[i], wanted[i]
         if expected is None or slot.element not in FOLLOWED:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
     from xdsl.passes import ModulePass
 
-    from fragir.algebra.equality import Equality
+    from fragir.algebra.equality import ElementEquality
     from fragir.compilation.kernel import Compiled, Kernel
     from fragir.emulator import Finding, Report
     from fragir.emulator.numbers.types import Array
@@ -76,7 +76,7 @@ class Trial:
     tensor_instructions: str | None = None
     promised: dict[str, int] = field(default_factory=dict[str, int])
     """What the entry that runs relies on beyond what the program promises."""
-    equalities: dict[str, Equality] | None = None
+    equalities: dict[str, ElementEquality] | None = None
     """Of `--exact`, by output."""
     findings: list[Document] | None = None
     #: For which schedules the first run with checks speaks.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from platform import python_version
@@ -119,26 +119,6 @@ class _Ran:
     reports: list[Report]
     covered: list[Covered]
     followed: Following | str = "it was not followed"
-
-
-class _Follows:
-    """A `Following`, until something could not be followed; then why."""
-
-    def __init__(self, make: Callable[[], Following]) -> None:
-        self.result: Following | str = ""
-        try:
-            self.result = make()
-        except NotFollowedError as error:
-            self.result = str(error)
-
-    def ask(self, question: Callable[[Following], T]) -> T | None:
-        if isinstance(self.result, str):
-            return None
-        try:
-            return question(self.result)
-        except NotFollowedError as error:
-            self.result = str(error)
-            return None
 
 
 class _Judge:
@@ -254,14 +234,18 @@ class _Judge:
             _fill(case.views[view].bytes_of(memory), element, number, second=counts)
         stream = Stream() if len(case.calls) > 1 else None
         ran = _Ran(memory, [], [])
-        follows = _Follows(lambda: Following(case, (self.verdict.seed, number), self.rounds))
-        for index, call in enumerate(case.calls):
+        followed: Following | str = ran.followed
+        if counts:
+            try:
+                followed = Following(case, memory, (self.verdict.seed, number), self.rounds)
+            except NotFollowedError as error:
+                followed = str(error)
+        for call in case.calls:
             coverage = Coverage()
             arguments = case.arguments(call, memory)
             more: list[MakesCheck] = []
             if counts:
-                followed = follows.ask(lambda f, call=call: f.before(call))
-                more = [coverage, *([] if followed is None else [followed])]
+                more = [coverage, *([] if isinstance(followed, str) else [followed.check])]
             try:
                 report = run(
                     self.module,
@@ -284,9 +268,7 @@ class _Judge:
             ran.reports.append(report)
             if counts:
                 ran.covered.append(coverage.covered)
-                later = case.calls[index + 1 :]
-                follows.ask(lambda f, call=call, later=later: f.after(call, later))
-        return replace(ran, followed=follows.result)
+        return replace(ran, followed=followed)
 
     def _structure(self, case: PackedCase, call: PackedCall) -> list[int]:
         """The positions of arguments whose contents are part of the launch."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fragir.algebra import Values
-from fragir.algebra.equality import Equality, equality
+from fragir.algebra.equality import ElementEquality, equality
 from fragir.cli.exact import follow_trial
 from fragir.cli.trial import Trial
 from fragir.reference import algebra
@@ -94,16 +94,16 @@ def some(*shape: int) -> Values:
     return Values.random(rng.normal(size=shape), rng)
 
 
-def compare(got: Values, wanted: Values, **more: Any) -> Equality:
+def compare(got: Values, wanted: Values, **more: Any) -> ElementEquality:
     return equality(got, wanted, np.zeros(got.shape, bool), **{"opaque": False, **more})
 
 
 def test_elements_are_compared():
     x = some(3, 4)
-    assert compare(x, x) == Equality(12, 0, 0, None)
+    assert compare(x, x) == ElementEquality(12, 0, 0, None)
     y = x.copy()
     y[1, 2] = x[1, 2] + 1.0
-    assert compare(y, x) == Equality(11, 1, 0, (1, 2))
+    assert compare(y, x) == ElementEquality(11, 1, 0, (1, 2))
     assert compare(y, x, opaque=True).undecided == 1
 
 
