@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from fragir.emulator.checks.coverage import Covered
 from fragir.emulator.report import KINDS as FINDINGS
 from fragir.emulator.report import ArrayValues, Schedules
+from fragir.errors import short_text
 
 Word: TypeAlias = Literal["pass", "fail", "incomplete", "unsupported"]
 Document: TypeAlias = dict[str, Any]
@@ -52,6 +53,10 @@ class Reason:
     file: str | None = None
     line: int | None = None
     col: int | None = None
+
+    def __repr__(self) -> str:
+        place = "" if self.line is None else f" at line {self.line}"
+        return short_text(f"<{self.verdict}: {self.kind}{place}: {self.message}>")
 
     def document(self) -> Document:
         return {

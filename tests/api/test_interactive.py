@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fragir
-from fragir import algebra, emulator, host, isa, ptx, redundancy, reference, scheduling
+from fragir import algebra, emulator, host, isa, judge, ptx, redundancy, reference, scheduling
 from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, dense, descriptors, query, tensor_boxes
 from fragir.layout import (
@@ -108,6 +108,11 @@ def finding() -> emulator.Finding:
     return emulator.Finding("race", "words " * 40, "k.ptx", 12, 5, 0, 3, subject="%r1")
 
 
+def case() -> judge.Case:
+    x = np.zeros(1 << 16)
+    return judge.Case(judge.KernelCall("k", [x]), inputs=[x], outputs=[x], reference=np.copy)
+
+
 def need() -> redundancy.NeedOf:
     return redundancy.NeedOf(12, f"mbarrier.try_wait {'x' * 200};", "needed", "race at line 14")
 
@@ -191,6 +196,11 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.reference.Comparison": lambda: reference.compare(
         exactly(np.zeros((8, 8))), np.ones((8, 8), np.float32), "f32"
     ),
+    "fragir.judge.Case": case,
+    "fragir.judge.CaseLimits": judge.CaseLimits,
+    "fragir.judge.Judgement": judge.Judgement,
+    "fragir.judge.KernelCall": lambda: judge.KernelCall("k", [np.zeros(1 << 16)]),
+    "fragir.judge.Reason": lambda: judge.Reason("fail", "race", "words " * 40, 0, "k.ptx", 12),
     "fragir.redundancy.NeedOf": need,
     "fragir.redundancy.NotNeeded": lambda: redundancy.NotNeeded((need(),), (0,), ("time",), 1),
     "fragir.scheduling.Configuration": lambda: ranked().candidate,
@@ -207,7 +217,7 @@ MADE: dict[str, Callable[[], object]] = {
 ELSEWHERE = {
     "errors with a text and a place, shown as such": {
         *("fragir.emulator.CheckFailure", "fragir.emulator.EmulationError"),
-        "fragir.algebra.UnknownFunctionError",
+        *("fragir.algebra.UnknownFunctionError", "fragir.judge.BrokenCaseError"),
         *("fragir.isa.UnknownInstruction", "fragir.layout.LayoutError"),
         "fragir.ptx.PtxSyntaxError",
     },
@@ -222,7 +232,7 @@ ELSEWHERE = {
     },
     "a row of numbers by name, which are what one looks for": {
         *("fragir.layout.planning.costs.Costs", "fragir.scheduling.SearchSpace"),
-        "fragir.late_dialect.Row",
+        *("fragir.late_dialect.Row", "fragir.judge.Judging"),
         "fragir.layout.planning.registers.RegisterColumns",
     },
 }

@@ -12,8 +12,10 @@ from fragir.emulator import run
 from fragir.errors import FragirError
 from fragir.redundancy import ASSUMPTIONS, NotNeeded, not_needed
 from fragir.redundancy.statements import synchronising, without
+from tests.emulator.equivalent import rules_of
 from tests.emulator.faults import faults
 from tests.emulator.generated import launches
+from tests.emulator.mutation import mutants
 
 KERNEL = """.version 8.6
 .target sm_90a
@@ -168,6 +170,10 @@ def test_no_schedule_refutes_it() -> None:
     found = not_needed(subject.text, [{**call, "arguments": subject.arguments}])
     gone = [found.statements[index] for index in found.together]
     assert [one.statement for one in gone] == ["cp.async.wait_group 0;"]
+    # as the sentences of the ISA have it, by which mutants are as right as the kernel
+    right = rules_of("mma f16", mutants(subject.text))
+    known = {one.line for one in right if one.how == "deleted"}
+    assert {one.line for one in found.statements if one.verdict == "not needed"} == known
     every = list(synchronising(subject.text))
     text = without(subject.text, [every[index] for index in found.together])
     assert subject.result is not None
