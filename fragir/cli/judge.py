@@ -224,7 +224,7 @@ def _coverage_lines(document: Document) -> Iterator[str]:
         one_way = [*covered["branches_one_way"], *covered["guards_one_way"]]
         for what, lines in (("not executed", covered["missed"]), ("one way only", one_way)):
             if lines:
-                text += f"; {what}: lines {', '.join(map(str, sorted(lines)))}"
+                text += f"; {what}: lines {_ranges(lines)}"
         yield text
     for name, kinds in document["untried"].items():
         told = ", ".join(f"{kind} ({size})" for kind, size in kinds.items())
@@ -232,6 +232,17 @@ def _coverage_lines(document: Document) -> Iterator[str]:
     if document["assumes"]:
         yield f"assumed: {', '.join(one['name'] for one in document['assumes'])}"
     yield f"sandbox of the case: {document['sandbox']}; seed {document['seed']}"
+
+
+def _ranges(lines: list[int]) -> str:
+    """Line numbers in order, neighbours as one: 3, 7-9."""
+    found: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if found and line == found[-1][-1] + 1:
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return ", ".join(str(x[0]) if len(x) == 1 else f"{x[0]}-{x[-1]}" for x in found)
 
 
 # -- a batch ---------------------------------------------------------------------------------------

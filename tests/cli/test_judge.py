@@ -16,6 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 NORM = (ROOT / "examples/judged/norm.ptx").read_text("utf-8")
 STORE = "    st.global.f32 [%rd5], %f3;\n"
 CASES = "examples/judged/cases.py:norms"
+#: Rows without columns, and one word behind them.
+FEW = """
+import numpy as np
+from fragir.judge import Case, KernelCall
+def cases(rng):
+    x, y = np.ones(1, "f4"), np.zeros(1, "f4")
+    yield Case(KernelCall("norm", [x, y, 0, 1e-5]), [x], [y], lambda x: x + 1)
+"""
 FATBIN = b"\x50\xed\x55\xba\x01\x00\x10\x00" + bytes(8)
 
 
@@ -73,6 +81,14 @@ def test_in_words(fragir: Fragir) -> None:
     lines = result.out.splitlines()
     assert lines[-1] == "PASS"
     assert "norm: 6 launches, 48 of 48 statements" in lines
+    result = judge(fragir, "bad.ptx", "--case", "examples/judged/cases.py:other_norms")
+    assert result.code == 1
+    assert "elements of output 0 are not written" in result.out
+    Path("few.py").write_text(FEW)
+    result = judge(fragir, "good.ptx", "--case", "few.py:cases")
+    loop = 1 + NORM[: NORM.index("squares:")].count("\n")
+    assert f"not executed: lines {loop + 1}-{loop + 7}, " in result.out
+    assert f"one way only: lines {loop - 1}, " in result.out
     result = judge(fragir, "bad.ptx", "--case", CASES)
     assert result.code == 1
     assert "elements of output 0 are not written" in result.out
