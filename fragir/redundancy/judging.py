@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: A mutant may wait for ever: it gets so many times the instructions and seconds of the kernel.
 TIMES = 20
-LEAST_SECONDS = 2.0
+LEAST_SECONDS = 10.0
 
 #: What "not needed" takes for granted, beside what a verdict for every schedule does.
 ASSUMPTIONS = {

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.emulator import run
+from benchmarks.sweeps import not_needed as sweep
 from fragir.errors import FragirError
 from fragir.redundancy import ASSUMPTIONS, NotNeeded, not_needed
 from fragir.redundancy.statements import synchronising, without
-from tests.emulator.equivalent import rules_of
+from fragir.sweeps import Plan
 from tests.emulator.faults import faults
-from tests.emulator.generated import launches
-from tests.emulator.mutation import mutants
 
 KERNEL = """.version 8.6
 .target sm_90a
@@ -159,37 +157,13 @@ def test_there_must_be_a_launch() -> None:
         not_needed(KERNEL.format(body=EXCHANGE), [])
 
 
-def test_no_schedule_refutes_it() -> None:
-    """A GEMM of our own: behind the loop only empty groups are left to wait for."""
-    (subject,) = launches("mma f16")
-    call: dict[str, Any] = {
-        "grid": subject.blocks,
-        "block": (subject.block,),
-        "shared": subject.shared,
-    }
-    found = not_needed(subject.text, [{**call, "arguments": subject.arguments}])
-    gone = [found.statements[index] for index in found.together]
-    assert [one.statement for one in gone] == ["cp.async.wait_group 0;"]
-    # as the sentences of the ISA have it, by which mutants are as right as the kernel
-    right = rules_of("mma f16", mutants(subject.text))
-    known = {one.line for one in right if one.how == "deleted"}
-    assert {one.line for one in found.statements if one.verdict == "not needed"} == known
-    every = list(synchronising(subject.text))
-    text = without(subject.text, [every[index] for index in found.together])
-    assert subject.result is not None
-    number, expected = subject.result
-    for seed in range(4):
-        arguments = subject.arguments()
-        report = run(
-            text,
-            **call,
-            arguments=arguments,
-            check=True,
-            schedule=seed,
-            asynchrony="random",
-        )
-        assert report.findings == []
-        assert np.array_equal(arguments[number], expected)
+def test_a_kernel_of_the_compiler() -> None:
+    """Behind the loop of a GEMM only empty groups are left to wait for, which a sentence of the ISA
+    says; no schedule shows another result. `fragir sweep not-needed` looks at all kernels."""
+    plan = Plan(parameters={"schedules": 4})
+    (task,) = (one for one in sweep.SWEEP.all_tasks(plan) if one.what == "mma f16")
+    found = sweep.run(task)
+    assert found == {"statements": 7, "not_needed": 1, "together": 1, "findings": []}
 
 
 def test_time_may_be_over() -> None:
