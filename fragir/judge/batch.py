@@ -103,7 +103,7 @@ def judge_line(line: Mapping[str, Any], seconds: float, memory: int) -> Result:
     start = time.perf_counter()
     request = json.dumps({"line": dict(line), "seconds": seconds, "memory": memory})
     process = subprocess.Popen(
-        [sys.executable, "-m", "fragir.judge.batch"],
+        [sys.executable, "-P", "-m", "fragir.judge.batch"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

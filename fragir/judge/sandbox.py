@@ -120,7 +120,8 @@ def _folder() -> Generator[Path]:
 
 
 def _command(folder: Path) -> list[str]:
-    return [sys.executable, "-m", "fragir.judge.child", str(folder)]
+    # -P: nothing that lies in the working folder is imported instead of a module of Python's
+    return [sys.executable, "-P", "-m", "fragir.judge.child", str(folder)]
 
 
 def _bubblewrap(folder: Path) -> list[str]:

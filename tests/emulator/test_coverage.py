@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
@@ -74,6 +74,7 @@ def test_what_was_not_executed() -> None:
     assert line("add.u32 %r3, %r3, 1") not in none.lines.values()
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_two_runs_together(one: int, other: int) -> None:
     both = covered(one) | covered(other)

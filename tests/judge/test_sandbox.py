@@ -88,3 +88,12 @@ def test_limits(tmp_path: Path) -> None:
     text = "str(__import__('resource').getrlimit(__import__('resource').RLIMIT_AS)[0])"
     with pytest.raises(BrokenCaseError, match=f"RuntimeError: {3 << 30}$"):
         prepare(nosy(tmp_path, text), 1, CaseLimits(20.0, 3 << 30))
+
+
+def test_the_working_folder_stands_for_no_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "resource.py").write_text("raise SystemExit('planted')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(tmp_path))])
+    assert len(prepare(CASES, 1, CaseLimits()).cases) == 6

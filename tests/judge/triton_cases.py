@@ -97,6 +97,28 @@ def gemm_int8(rng: Rng) -> Iterator[Case]:
     yield from gemm(rng, "gemm_int8.sm_80", np.int8, np.int32)
 
 
+def gemm_fp8_wgmma(rng: Rng) -> Iterator[Case]:
+    yield from gemm(rng, "gemm_fp8.sm_90", ml_dtypes.float8_e4m3fn, sums="tf32")
+
+
+def gemm_special(rng: Rng) -> Iterator[Case]:
+    """Warps with roles of their own."""
+    m, n, k = 128, 128, 192
+    a, b = (rng.normal(size=shape).astype(f16) for shape in ((m, k), (n, k)))
+    c = np.zeros((m, n), f32)
+    arguments: list[object] = []
+    for array, made in zip((a, b), LAUNCHES["gemm_special.sm_90"]["maps"], strict=True):
+        rows, columns = array.shape
+        tensor_map = TensorMap(array, tuple(made["box"]), made["swizzle"])
+        arguments += [tensor_map, rows, columns, columns, 1]
+
+    def reference(a: Any, b: Any) -> Any:
+        return a @ b.T
+
+    one = call("gemm_special.sm_90", [*arguments, c, n, k], (1, 2))
+    yield Case(one, [a, b], [c], reference)
+
+
 def gemm_tma(rng: Rng) -> Iterator[Case]:
     m, n, k = 100, 72, 136
     a, b = (rng.normal(size=shape).astype(f16) for shape in ((m, k), (n, k)))
@@ -126,4 +148,18 @@ def attention(rng: Rng) -> Iterator[Case]:
         return e / e.sum(axis=-1, keepdims=True) @ v
 
     one = call("attention.sm_80", [q, k, v, out, 100, scale], (2,))
+    yield Case(one, [q, k, v], [out], reference, working="f16")
+
+
+def attention_causal(rng: Rng) -> Iterator[Case]:
+    q, k, v = (x.copy() for x in rng.normal(size=(3, 128, 32)).astype(f16))
+    out = np.zeros((128, 32), f32)
+
+    def reference(q: Any, k: Any, v: Any) -> Any:
+        kept = np.tri(128, 128, dtype=bool)
+        scores = np.where(kept, (q @ k.T) * 0.25, -np.inf)
+        e = np.exp2(scores - scores.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True) @ v
+
+    one = call("attention_causal.sm_80", [q, k, v, out, 128, 0.25], (2,))
     yield Case(one, [q, k, v], [out], reference, working="f16")
