@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.selection import MakesCheck
     from fragir.emulator.report import ArrayValues, Schedules
     from fragir.ptx import Module
-    from fragir.redundancy import NotNeeded
 
 DEPENDS = "schedule-dependent"
 KINDS = {DEPENDS: "two legal schedules give different results"}
@@ -227,19 +226,7 @@ def _need(launch: LaunchOptions, module: Module, arguments: Loaded) -> Document:
             found = not_needed(text, [call], seconds=launch.limit[1], progress=progress)
     except FragirError as error:
         return {"refused": error.sentence}
-    return need_json(found)
-
-
-def need_json(found: NotNeeded) -> Document:
-    """What is not needed, as `check` and `judge` show it."""
-    from fragir.redundancy import ASSUMPTIONS
-
-    return {
-        "statements": [asdict(one) for one in found.statements],
-        "together": list(found.together),
-        "launches": found.launches,
-        "assumptions": {name: ASSUMPTIONS[name] for name in found.assumptions},
-    }
+    return found.document()
 
 
 def print_need(found: Document) -> None:

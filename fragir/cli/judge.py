@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from fragir.cli.check import print_need
 from fragir.cli.command import (
     USAGE,
     Document,
@@ -67,6 +68,13 @@ EXAMPLES = (
     help="What is wrong by the letter of the PTX ISA alone is a fault, and what no launch has"
     " executed, or guards that went one way, make it incomplete.",
 )
+@click.option(
+    "--not-needed",
+    "asks_need",
+    is_flag=True,
+    help="Say which barriers, fences and waits all launches could do without, each judged by runs"
+    " without it.",
+)
 @limit_option
 @jobs_option
 @click.option(
@@ -108,6 +116,7 @@ def main(
     structure: tuple[int, ...],
     seed: int | None,
     strict: bool,
+    asks_need: bool,
     limit: Limit,
     jobs: int | None,
     case_seconds: float,
@@ -147,6 +156,7 @@ def main(
             rounds=rounds,
             structure=structure,
             strict=strict,
+            not_needed=asks_need,
             limit=limit if limit != (None, None) else LIMIT,
             case_limits=CaseLimits(case_seconds),
             jobs=jobs,
@@ -192,6 +202,8 @@ def _show(verdict: Judgement) -> None:
         note(f"{len(document['letters'])} wrong by the letter of the PTX ISA; --strict counts them")
     for line in _coverage_lines(document):
         print(line)
+    if "not_needed" in document:
+        print_need(document["not_needed"])
     print(document["verdict"].upper())
 
 

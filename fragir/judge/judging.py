@@ -12,6 +12,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, TypeVar
@@ -22,6 +23,7 @@ from fragir.algebra import ROUNDS
 from fragir.emulator import EmulationError, Finding, Report, Stream, run
 from fragir.emulator.checks.coverage import Coverage, Covered
 from fragir.emulator.checks.schedules.choices import ASSUMPTIONS
+from fragir.errors import FragirError
 from fragir.judge.case import untried
 from fragir.judge.equality import UNDECIDED, judge_equality
 from fragir.judge.following import Following, NotFollowedError
@@ -30,6 +32,7 @@ from fragir.judge.shipping import Array, PackedCall, PackedCase
 from fragir.judge.verdict import JudgedLaunch, Judgement, Reason, union
 from fragir.ptx import parse
 from fragir.ptx.reader import PtxSyntaxError
+from fragir.redundancy import NotNeeded, not_needed
 from fragir.reference.formats import FLOATS
 
 if TYPE_CHECKING:
@@ -51,7 +54,8 @@ class Judging:
     of which each proves equality but for a probability of 2^-20. `structure`: positions of
     arguments that are part of the launch, in every call, beside those that the case names.
     `strict`: what the checks find by the letter of the ISA alone is a fault, and statements that
-    were not executed, or guards that went one way, make the verdict incomplete. `limit`: warp
+    were not executed, or guards that went one way, make the verdict incomplete. `not_needed`: what
+    of the kernel's synchronisation all launches could do without is asked, too. `limit`: warp
     instructions and seconds of each run. `case_limits`: of the process that runs the case file.
     `jobs`: as in `run`.
     """
@@ -60,6 +64,7 @@ class Judging:
     rounds: int = ROUNDS
     structure: tuple[int, ...] = ()
     strict: bool = False
+    not_needed: bool = False
     limit: tuple[int | None, float | None] = LIMIT
     case_limits: CaseLimits = field(default_factory=CaseLimits)
     jobs: int | None = None
@@ -150,6 +155,8 @@ class _Judge:
             self._incomplete("choice", f"{why}: it holds for the schedule that ran", line=line)
         if self.how.strict:
             self._covered()
+        if self.how.not_needed:
+            verdict.not_needed = self._not_needed(cases)
 
     def _incomplete(
         self, kind: str, message: str, number: int | None = None, line: int | None = None
@@ -169,6 +176,30 @@ class _Judge:
                     self._incomplete("not covered", f"line {line} of {entry} {what}", line=line)
         for entry in self.verdict.unlaunched:
             self._incomplete("not covered", f"{entry} was not launched")
+
+    def _not_needed(self, cases: Sequence[Prepared]) -> NotNeeded | str:
+        """What all launches could do without; or why that is not asked."""
+        source = self.module.source
+        if source is None or self.verdict.word != "pass":
+            return "what is not needed is asked of kernels that pass"
+        if any(len(one.case.calls) > 1 for one in cases):
+            return "what is not needed is asked of cases of one call each"
+        launches = [
+            {
+                "entry": call.entry,
+                "grid": call.grid,
+                "block": call.block,
+                "cluster": call.cluster,
+                "shared": call.shared,
+                "arguments": partial(_arguments_anew, one, call),
+            }
+            for one in cases
+            for call in one.case.calls
+        ]
+        try:
+            return not_needed(source.text, launches, seconds=self.how.limit[1])
+        except FragirError as error:
+            return error.sentence
 
     def _trivial(self, cases: Sequence[Prepared]) -> None:
         """References that say nothing; of some sizes any may be like that."""
@@ -331,6 +362,14 @@ class _Judge:
                     at = int(np.flatnonzero(keep & (memory[root] != original))[0])
                     yield Reason("fail", "modified", _modified(case, root, at), number)
                     break
+
+
+def _arguments_anew(prepared: Prepared, call: PackedCall) -> list[object]:
+    """The arguments of a call on memory of its own, outputs filled."""
+    case, memory = prepared.case, prepared.case.memory()
+    for view, element in _only_outputs(case):
+        _fill(case.views[view].bytes_of(memory), element, prepared.number, second=False)
+    return case.arguments(call, memory)
 
 
 #: What messages of the emulator say of what is refused by name.

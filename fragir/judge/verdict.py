@@ -10,6 +10,7 @@ from fragir.emulator.checks.coverage import Covered
 from fragir.emulator.report import KINDS as FINDINGS
 from fragir.emulator.report import ArrayValues, Schedules
 from fragir.errors import short_text
+from fragir.redundancy import NotNeeded
 
 Word: TypeAlias = Literal["pass", "fail", "incomplete", "unsupported"]
 Document: TypeAlias = dict[str, Any]
@@ -114,7 +115,8 @@ class Judgement:
     only. `coverage`: by entry, of all launches together. `untried`: by the name of a size, kinds of
     sizes that no case has, each with one. `schedules`, `data`: None where no run came to its end.
     `compared`: lines at which data was compared. `unproved`: why it is not known to be the same
-    function, and the first case of which it is not.
+    function, and the first case of which it is not. `not_needed`, where it was asked for: what of
+    the synchronisation could go, or why that is not said.
     """
 
     reasons: list[Reason] = field(default_factory=list[Reason])
@@ -128,6 +130,7 @@ class Judgement:
     assumes: dict[str, str] = field(default_factory=dict[str, str])
     compared: list[int] = field(default_factory=list[int])
     unproved: dict[str, int] = field(default_factory=dict[str, int])
+    not_needed: NotNeeded | str | None = None
     sandbox: str = "none"
     seed: int = 0
     versions: dict[str, str] = field(default_factory=dict[str, str])
@@ -177,7 +180,17 @@ class Judgement:
             "sandbox": self.sandbox,
             "seed": self.seed,
             "versions": self.versions,
+            **self._not_needed(),
         }
+
+    def _not_needed(self) -> Document:
+        match self.not_needed:
+            case None:
+                return {}
+            case str():
+                return {"not_needed": {"refused": self.not_needed}}
+            case _:
+                return {"not_needed": self.not_needed.document()}
 
     def _schedules(self) -> Document | str | None:
         if self.schedules is None:

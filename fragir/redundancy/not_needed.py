@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fragir.errors import FragirError, check_kind, short_text
@@ -55,6 +55,15 @@ class NotNeeded:
     together: tuple[int, ...]
     assumptions: tuple[str, ...]
     launches: int
+
+    def document(self) -> dict[str, Any]:
+        """As `check` and `judge` show it."""
+        return {
+            "statements": [asdict(one) for one in self.statements],
+            "together": list(self.together),
+            "launches": self.launches,
+            "assumptions": {name: ASSUMPTIONS[name] for name in self.assumptions},
+        }
 
     def __repr__(self) -> str:
         singly = sum(one.verdict == "not needed" for one in self.statements)

@@ -95,6 +95,24 @@ def test_in_words(fragir: Fragir) -> None:
     assert result.out.endswith("FAIL\n")
 
 
+def test_what_is_not_needed(fragir: Fragir) -> None:
+    twice = "    shfl.sync.bfly.b32 %f3, %f2, 16"
+    Path("more.ptx").write_text(NORM.replace(twice, f"    bar.warp.sync -1;\n{twice}"))
+    result = judge(fragir, "more.ptx", "--case", CASES, "--not-needed", "--json")
+    assert result.code == 0
+    document = json.loads(result.out)
+    validate(document, "judge")
+    (found,) = document["not_needed"]["statements"]
+    assert (found["statement"], found["verdict"]) == ("bar.warp.sync -1;", "not needed")
+    assert document["not_needed"]["launches"] == 6
+    result = judge(fragir, "more.ptx", "--case", CASES, "--not-needed")
+    assert "not needed in these 6 launches, one at a time: 1 of 1" in result.out
+    result = judge(fragir, "bad.ptx", "--case", CASES, "--not-needed", "--json")
+    document = json.loads(result.out)
+    validate(document, "judge")
+    assert "kernels that pass" in document["not_needed"]["refused"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
