@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import numpy
 import pytest
 
 from fragir.algebra import Values
 from fragir.emulator import run
 from fragir.emulator.checks.algebra.algebra import Followed, follow
 
-Array = np.ndarray[Any, Any]
+Array = numpy.ndarray[Any, Any]
 TRITON = Path(__file__).parents[1] / "foreign" / "triton_ptx"
 LAUNCHES = json.loads((TRITON / "launches.json").read_text("utf-8"))
+np: Any = numpy  # its functions over values give values, which its types do not say
 RNG = np.random.default_rng(0)
 f16, f32 = np.float16, np.float32
 
@@ -70,9 +71,9 @@ def test_product(name: str, form: str, dtype: Any, tile: int):
     a, b = RNG.normal(size=(m, k)).astype(dtype), RNG.normal(size=(k, n)).astype(dtype)
     x, y = given(a, b)
     grid = (-(-n // tile), -(-m // tile))
-    arguments = [a, b, np.zeros((m, n), f32), m, n, k]
-    followed = triton(name, arguments, [(a, form, x), (b, form, y)], grid)
-    assert_equal(followed, arguments[2], "f32", x @ y)
+    out = np.zeros((m, n), f32)
+    followed = triton(name, [a, b, out, m, n, k], [(a, form, x), (b, form, y)], grid)
+    assert_equal(followed, out, "f32", x @ y)
 
 
 def test_softmax():
@@ -154,7 +155,7 @@ def one(
 
 WORDS = "ld.global.b32 %r1, [%l1]; ld.global.b32 %r2, [%l2];"
 FLOATS = "ld.global.f32 %f1, [%l1]; ld.global.f32 %f2, [%l2];"
-OF_F32 = {
+OF_F32: dict[str, Callable[[Any, Any], Any]] = {
     "add.f32 %f3, %f1, %f2;": lambda x, y: x + y,
     "sub.rz.f32 %f3, %f1, %f2;": lambda x, y: x - y,
     "mul.ftz.f32 %f3, %f1, %f2;": lambda x, y: x * y,
@@ -207,7 +208,7 @@ def test_arithmetic(body: str):
     np.testing.assert_allclose(got.real, wanted.real, rtol=tolerance, atol=1e-3)
 
 
-PACKED = {
+PACKED: dict[str, Callable[[Any, Any], Any]] = {
     "fma.rn.f16x2 %r3, %r1, %r2, %r1;": lambda x, y: x * y + x,
     "add.rn.f16x2 %r3, %r1, %r2;": lambda x, y: x + y,
     "max.f16x2 %r3, %r1, %r2;": lambda x, y: np.maximum(x, y),

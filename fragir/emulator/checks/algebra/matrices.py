@@ -17,6 +17,7 @@ from fragir.emulator.instructions.products import products as decoded_products
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue
+from fragir.emulator.native.fields import field_products
 from fragir.emulator.numbers.types import I64, Array, Bools
 from fragir.emulator.tensor_cores.compute import (
     Double,
@@ -296,11 +297,21 @@ def multiply(a: Values, b: Values, c: Values, kept: I64 | None) -> Values:
         met = y[kept[:, :, None, :], np.arange(columns)[:, None], np.arange(warps)]
         return left, met
 
+    def summed(x: Array, y: Array, z: Array, modulus: int) -> Array:
+        """In whichever way is quick."""
+        if kept is None and x.ndim == 4:
+            width = x.shape[2] * x.shape[3]
+            flat = [v.reshape(*v.shape[:2], width) for v in (x, y, z)]
+            found = field_products(flat[0], flat[1], flat[2], modulus)
+            if found is not None:
+                return found.reshape(z.shape)
+        return (products(*spread(x, y), modulus) + z) % np.uint64(modulus)
+
     zero = np.uint64(0)
-    p = (products(*spread(a.p, b.p), P) + c.p) % np.uint64(P)
+    p = summed(a.p, b.p, c.p, P)
     none_a, none_b, none_c = (v.q == NONE for v in (a, b, c))
     q_a, q_b, q_c = (np.where(n, zero, v.q) for n, v in zip((none_a, none_b, none_c), (a, b, c)))
-    q = (products(*spread(q_a, q_b), Q) + q_c) % np.uint64(Q)
+    q = summed(q_a, q_b, q_c, Q)
 
     def along(x: Bools, y: Bools, z: Bools) -> Bools:
         """Where any that goes into a sum is set. Of a sparse A every row of B counts."""

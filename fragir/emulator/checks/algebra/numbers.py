@@ -18,6 +18,7 @@ from fragir.algebra.values import NONE
 from fragir.emulator.checks.fragments.provenance import ByteOrigins
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.native.fields import element_rows, element_values, mark_rows, move_rows
 from fragir.emulator.numbers.rounding import decode
 from fragir.emulator.numbers.types import F64, FORMATS, I64, U8, U64, Array, Bools, DType, width_of
 from fragir.emulator.values.facts import facts
@@ -68,11 +69,15 @@ class ElementTable:
         """The rows of new elements, in their shape."""
         size = values.size
         while self.count + size > len(self.p):
-            self.p, self.q = (np.concatenate([x, np.zeros_like(x)]) for x in (self.p, self.q))
-            self.flags = np.concatenate([self.flags, np.zeros_like(self.flags)])
+            for name in ("p", "q", "flags"):
+                old = getattr(self, name)
+                new = np.empty((2 * len(old), *old.shape[1:]), old.dtype)
+                new[: self.count] = old[: self.count]
+                setattr(self, name, new)
         at = slice(self.count, self.count + size)
-        doubt = np.where(values.doubt, _DOUBT, np.uint32(0))
-        self.p[at] = (values.p.astype(np.uint32) | doubt).reshape(size, -1)
+        self.p[at] = values.p.reshape(size, -1)
+        if values.doubt.any():
+            self.p[at] |= np.where(values.doubt, _DOUBT, np.uint32(0)).reshape(size, -1)
         self.q[at] = values.q.reshape(size, -1)
         self.flags[at] = _NUMBER[form] + np.where(values.data, _DATA, 0).ravel()
         self.count += size
@@ -84,14 +89,8 @@ class ElementTable:
         `part`: which element of the word, from the low end; `bits` is of that element alone.
         """
         size = size_of(form)
-        ids, broken = _together([_part(w, size, part) for w in words], size)
-        rows = ids >> 3
-        flags = self.flags[rows]
-        own = flags & ~np.uint8(_DATA)
-        other = (own != _NUMBER[form]) & (rows > 0)
-        if other.any():
-            rows = np.where(other, 0, rows)
-            broken = other if broken is None else broken | other
+        quick = element_rows(words, size, part, _NUMBER[form], self.flags)
+        rows, broken = quick or self._rows(words, size, part, _NUMBER[form])
         if broken is not None and form in ("f32", "bf16"):
             cut = self._cut(words, form, part)
             rows = np.where(broken & (cut > 0), cut, rows)
@@ -103,14 +102,29 @@ class ElementTable:
 
     def values(self, rows: I64, real: F64) -> Values:
         """Rows of the table; of row 0 what the numbers are."""
-        p, q, flags = self.p[rows], self.q[rows], self.flags[rows]
-        doubt = p >= _DOUBT
-        p = (p & ~_DOUBT).astype(np.uint64)
-        values = Values(p, q.astype(np.uint64), real, doubt, flags >= _DATA)
-        plain = rows == 0
-        if plain.any():
-            self._fill(values, plain)
+        quick = element_values((self.p, self.q, self.flags), rows)
+        if quick is not None:
+            p, q, doubt, data, plain = quick
+        else:
+            low, q, flags = self.p[rows], self.q[rows].astype(np.uint64), self.flags[rows]
+            p, doubt = (low & ~_DOUBT).astype(np.uint64), low >= _DOUBT
+            data, plain = flags >= _DATA, bool((rows == 0).any())
+        values = Values(p, q, real, doubt, data)
+        if plain:
+            self._fill(values, rows == 0)
         return values
+
+    def _rows(
+        self, words: Sequence[Array], size: int, part: int, form: int
+    ) -> tuple[I64, Bools | None]:
+        """The same as `element_rows`, by numpy."""
+        ids, broken = _together([_part(w, size, part) for w in words], size)
+        rows = ids >> 3
+        other = (self.flags[rows] & ~np.uint8(_DATA) != form) & (rows > 0)
+        if other.any():
+            rows = np.where(other, 0, rows)
+            broken = other if broken is None else broken | other
+        return rows, broken
 
     @staticmethod
     def _fill(values: Values, plain: Bools) -> None:
@@ -239,10 +253,14 @@ class ElementNumbers(ByteOrigins):
         alive = np.zeros(self.table.count, np.bool_)
         alive[0] = True
         for pieces in self._bytes():
+            if mark_rows(pieces, alive):
+                continue
             for ids, _ in _chunks(pieces):
                 alive[ids >> 3] = True
         places = self.table.keep(alive)
         for pieces in self._bytes():
+            if move_rows(pieces, places):
+                continue
             for ids, part in _chunks(pieces):
                 moved = np.where(ids > 0, 8 * places[ids >> 3] + (ids & 7), 0)
                 for k, piece in enumerate(pieces):
