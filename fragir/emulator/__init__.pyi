@@ -1,5 +1,7 @@
 from .checks.algebra.algebra import Followed as Followed
 from .checks.algebra.algebra import follow as follow
+from .checks.coverage import Coverage as Coverage
+from .checks.coverage import Covered as Covered
 from .checks.hooks import Hooks as Hooks
 from .instructions.table import register as register
 from .launch.arguments import Pointer as Pointer

@@ -127,6 +127,8 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.Tile": lambda: built()["Tile"],
     "fragir.algebra.Values": lambda: algebra.Values.of(np.zeros((2, 3))),
     "fragir.builder.KernelBuilder": lambda: built()["KernelBuilder"],
+    "fragir.emulator.Coverage": lambda: emulator.Coverage(),
+    "fragir.emulator.Covered": lambda: emulator.Covered({0: 1}, frozenset(), frozenset()),
     "fragir.emulator.Finding": finding,
     "fragir.emulator.Followed": lambda: emulator.follow([]),
     "fragir.emulator.FragmentUse": lambda: run().fragments[0],

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.emulator import run
-from fragir.emulator.checks.coverage import Coverage, Covered
+from fragir.emulator import Coverage, Covered, run
 
 PTX = """.version 8.0
 .target sm_80

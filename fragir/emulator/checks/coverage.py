@@ -74,6 +74,11 @@ class Covered:
     held: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
 
+    def __repr__(self) -> str:
+        done, there = self.counts
+        one_way = len(self.branches_one_way) + len(self.guards_one_way)
+        return f"<{done} of {there} statements, {one_way} lines one way only>"
+
     def __or__(self, other: Covered) -> Covered:
         """Of both runs together, of the same text and entry."""
         return Covered(
@@ -118,6 +123,9 @@ class Coverage:
     """What makes the check of a launch, and keeps the last: `run(..., checks=[coverage])`."""
 
     made: list[StatementCoverage] = field(default_factory=list["StatementCoverage"])
+
+    def __repr__(self) -> str:
+        return f"<coverage of {len(self.made)} runs>"
 
     def __call__(self, machine: Machine, program: Program) -> StatementCoverage:
         self.made.append(StatementCoverage(machine, program))
