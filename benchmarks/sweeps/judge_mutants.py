@@ -1,6 +1,6 @@
 """Kernels with one numerical fault: fragir judge passes none that a tolerance of 1e-2 finds.
 
-A task is a kernel that Triton compiled, as it is or with one fault (`tests/judge/mutation.py`),
+A task is a kernel that Triton compiled, as it is or with one fault (those of `numeric-mutants`),
 judged by its cases, and run once more for `numpy.allclose`. `only_judge` counts those that
 allclose passes and the judge fails; some of the rest are the same function at these sizes.
 """
@@ -20,8 +20,8 @@ from fragir.judge.judging import judge_prepared
 from fragir.judge.sandbox import Prepared, PreparedCases, prepare
 from fragir.reference.formats import decode
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
+from tests.emulator.numeric_mutation import numeric_mutants
 from tests.judge import triton_cases
-from tests.judge.mutation import numerical_mutants
 
 KERNELS = {
     "softmax": "softmax.sm_80",
@@ -37,16 +37,18 @@ KERNELS = {
     "attention": "attention.sm_80",
     "attention_causal": "attention_causal.sm_80",
 }
+#: Faults of a kernel; of more some are taken at regular distances.
+MOST = 40
 _LIMIT = (20_000_000, 60.0)
 
 
 def tasks(plan: Plan) -> Sequence[Any]:
     """A kernel and the number of its mutant, -1 for none."""
-    every = [
-        [name, number]
-        for name, title in KERNELS.items()
-        for number in range(-1, len(numerical_mutants(text_of(title))))
-    ]
+    every: list[list[Any]] = []
+    for name, title in KERNELS.items():
+        count = len(numeric_mutants(text_of(title)))
+        some = min(count, MOST)
+        every += [[name, -1], *([name, i * count // some] for i in range(some))]
     return sample(every, plan)
 
 
@@ -90,7 +92,7 @@ def run(task: Task) -> Result:
     name, number = str(task.what[0]), int(task.what[1])
     text, what = text_of(KERNELS[name]), "as it is"
     if number >= 0:
-        mutant = numerical_mutants(text)[number]
+        mutant = numeric_mutants(text)[number]
         text, what = mutant.text, f"line {mutant.line}: {mutant.what}"
     cases = prepared_cases(name)
     close = [is_close(text, one) for one in cases.cases]

@@ -9,29 +9,16 @@ import pytest
 
 from benchmarks.sweeps import judge_mutants
 from fragir.sweeps import Task
+from tests.emulator.numeric_mutation import numeric_mutants
 
-from .mutation import numerical_mutants
-
-#: A kernel, and the first fault of a kind that allclose passes.
-ONLY_JUDGE = [("softmax", "a constant 0.1 % off"), ("layer_norm", "a constant 0.1 % off")]
+CONSTANT = "a constant 0.1 % off"
 
 
-def test_faults_are_changes_of_one_line() -> None:
-    for title in judge_mutants.KERNELS.values():
-        text = judge_mutants.text_of(title)
-        before = text.split("\n")
-        for mutant in numerical_mutants(text):
-            after = mutant.text.split("\n")
-            changed = [
-                i for i, pair in enumerate(zip(before, after, strict=True), 1) if len(set(pair)) > 1
-            ]
-            assert changed == [mutant.line]
-
-
-@pytest.mark.parametrize(("name", "what"), ONLY_JUDGE)
-def test_faults_that_a_tolerance_passes(name: str, what: str) -> None:
-    found = numerical_mutants(judge_mutants.text_of(judge_mutants.KERNELS[name]))
-    number = next(i for i, mutant in enumerate(found) if mutant.what == what)
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_a_fault_that_a_tolerance_passes(name: str) -> None:
+    """The last constant of the kernel: log2 e, and the 1 that is divided by the root."""
+    found = numeric_mutants(judge_mutants.text_of(judge_mutants.KERNELS[name]))
+    number = max(i for i, mutant in enumerate(found) if mutant.what == CONSTANT)
     result = judge_mutants.run(Task(0, [name, number]))
     assert (result["only_judge"], result["verdict"]) == (1, "fail")
     assert result["findings"] == []
