@@ -45,7 +45,8 @@ class NeedOf:
 
 @dataclass(frozen=True, slots=True)
 class NotNeeded:
-    """Of every statement that synchronises whether it is needed, in the order of the text;
+    """Of every statement that synchronises whether it is needed, in the order of the text (kernels
+    that no launch names are left out);
     `together`: indices of those that are not needed all at once, as many as were found.
 
     `assumptions`: what that takes for granted, by name (`ASSUMPTIONS`); `launches`: how many ran.
@@ -80,7 +81,9 @@ class _Judge:
     ) -> None:
         self.ptx, self.launches, self.progress = ptx, launches, progress
         self.end = None if seconds is None else time.monotonic() + seconds
-        self.statements = list(synchronising(ptx))
+        names = [str(launch["entry"]) for launch in launches if launch.get("entry") is not None]
+        known = names if len(names) == len(launches) else None
+        self.statements = list(synchronising(ptx, known))
         places = frozenset(at for one in self.statements for at in one.places)
         self.known = [baseline(ptx, launch, places) for launch in launches]
         self.reached = {at for one in self.known for at in one.reached}

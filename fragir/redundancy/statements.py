@@ -6,7 +6,7 @@ Statements that are left out become blanks, so that lines and columns stay what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fragir.ptx import parse, tree
@@ -70,11 +70,19 @@ def loop_of(text: str, code: Sequence[tree.Instruction], number: int) -> tree.In
     return None
 
 
-def synchronising(text: str) -> Iterator[SyncStatement]:
-    """Those of a text, in its order. Looks at an mbarrier that nothing repeats are none."""
+def synchronising(text: str, kernels: Collection[str] | None = None) -> Iterator[SyncStatement]:
+    """Those of a text, in its order; of `kernels` alone and of functions that are none. Looks at an
+    mbarrier that nothing repeats are no statements that synchronise."""
     code = instructions(text)
+    others = [
+        (kernel.body.at, kernel.body.end)
+        for name, kernel in parse(text).entries.items()
+        if kernels is not None and name not in kernels and kernel.body is not None
+    ]
     for number, ins in enumerate(code):
         if not SYNCHRONISING.match(ins.mnemonic):
+            continue
+        if any(start <= ins.at < end for start, end in others):
             continue
         last = loop_of(text, code, number) if is_wait(ins) else ins
         if last is None:

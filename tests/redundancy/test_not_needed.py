@@ -180,6 +180,14 @@ def test_progress_ends_at_one() -> None:
     assert shares[-1] == 1
 
 
+def test_other_kernels_are_left_out() -> None:
+    text = KERNEL.format(body=EXCHANGE)
+    other = text[text.index(".visible") :].replace(".entry k(", ".entry other(")
+    found = not_needed(text + other, [{**launch(), "entry": "k"}])
+    assert [one.verdict for one in found.statements] == ["not needed"] * 3
+    assert found.together == (0, 2)
+
+
 # -- assumptions -----------------------------------------------------------------------------------
 
 
