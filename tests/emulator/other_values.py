@@ -91,7 +91,7 @@ def other_values(
     """
     made: dict[int, npt.NDArray[Any]] = {}
 
-    def other(value: object) -> object:
+    def other(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim:
             array = cast("npt.NDArray[Any]", value)
             if id(array) not in made:
