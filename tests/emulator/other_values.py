@@ -91,8 +91,8 @@ def other_values(
     """
     made: dict[int, npt.NDArray[Any]] = {}
 
-    def other(value: Any) -> Any:
-        if isinstance(value, np.ndarray) and value.ndim:
+    def other(value: object) -> Any:
+        if isinstance(value, np.ndarray) and cast("npt.NDArray[Any]", value).ndim:
             array = cast("npt.NDArray[Any]", value)
             if id(array) not in made:
                 made[id(array)] = _filled(array, rng)
@@ -103,7 +103,7 @@ def other_values(
             return Struct({at: other(field) for at, field in value.fields.items()}, value.size)
         if isinstance(value, Pointer):
             return Pointer(other(value.to))
-        return value
+        return cast("Any", value)
 
     return [v if i in structure else other(v) for i, v in enumerate(arguments)]
 
