@@ -1,9 +1,11 @@
 """What the kernels of this folder are judged by: launches, and what must come of them.
 
 fragir judge examples/judged/norm.ptx --case examples/judged/cases.py:norms
+python examples/judged/cases.py
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,3 +37,17 @@ def other_norms(rng: np.random.Generator) -> Iterator[Case]:
         return norm(x, 2 * EPSILON)
 
     yield from norms(rng, other)
+
+
+def main() -> None:
+    from fragir.judge import judge
+
+    verdict = judge(Path(__file__).with_name("norm.ptx").read_text("utf-8"), f"{__file__}:norms")
+    print(f"norm.ptx: {verdict.word}")
+    for reason in verdict.reasons:
+        print(reason)
+    raise SystemExit(verdict.exit_code)
+
+
+if __name__ == "__main__":
+    main()

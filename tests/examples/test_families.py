@@ -11,7 +11,7 @@ from tests.examples.judged import EXAMPLES
 
 DOCS, TESTS = EXAMPLES.parent / "docs/kernels", EXAMPLES.parent / "tests/examples"
 # what has a page and tests of its own
-OTHERS = {"in_the_wild", "notebooks"}
+OTHERS = {"in_the_wild", "judged", "notebooks"}
 FAMILIES = sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir() and p.name not in OTHERS)
 KERNELS = sorted(path for family in FAMILIES for path in (EXAMPLES / family).glob("*.mlir"))
 # one script makes the kernels of both
