@@ -26,9 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _LOST = 1
 """The row of what nothing is known of."""
-#: log2 e and the logarithms' factors as f32, as `passes/writer` has them.
-_LOG2_E = float(np.float32(np.log2(np.e)))
-_LN_2 = float(np.float32(np.log(2)))
+#: The factor of a logarithm of base 10 as f32, as `passes/writer` has it.
 _LOG10_2 = float(np.float32(np.log10(2)))
 
 
@@ -138,12 +136,12 @@ def computed(function: Callable[..., Values], operands: Sequence[Bounded], form:
 # -- elementwise -----------------------------------------------------------------------------------
 
 
-def _log(factor: float) -> Callable[[Values], Values]:
-    return lambda x: _log2(x) * factor
-
-
 def _log2(x: Values) -> Values:
     return x.named("log2", np.log2)
+
+
+def _log10(x: Values) -> Values:
+    return _log2(x) * _LOG10_2
 
 
 def _hash_of(name: str, function: Callable[[Array], Array]) -> Callable[[Values], Values]:
@@ -152,10 +150,6 @@ def _hash_of(name: str, function: Callable[[Array], Array]) -> Callable[[Values]
 
 def _fma(x: Values, y: Values, z: Values) -> Values:
     return x * y + z
-
-
-def _exp(x: Values) -> Values:
-    return (x * _LOG2_E).exp2()
 
 
 def _rsqrt(x: Values) -> Values:
@@ -178,10 +172,10 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "math.sqrt": Values.sqrt,
     "math.rsqrt": _rsqrt,
     "math.exp2": Values.exp2,
-    "math.exp": _exp,
+    "math.exp": Values.exp,
     "math.log2": _log2,
-    "math.log": _log(_LN_2),
-    "math.log10": _log(_LOG10_2),
+    "math.log": Values.log,
+    "math.log10": _log10,
     "math.tanh": _hash_of("tanh", np.tanh),
     "math.sin": _hash_of("sin", np.sin),
     "math.cos": _hash_of("cos", np.cos),

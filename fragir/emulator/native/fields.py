@@ -12,7 +12,26 @@ import numpy.typing as npt
 from fragir.emulator.native.library import library
 from fragir.emulator.native.straight import address_of
 
-_LONGS = [ctypes.c_int64] * 4
+_POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+#: What functions take; those that give something give a number.
+_TAKES: dict[str, tuple[Any, ...]] = {
+    "fragir_field_products": (*[_POINTER] * 4, *[_LONG] * 4, _INT, ctypes.c_uint32),
+    "fragir_element_rows": (_POINTER, *[_INT] * 4, _POINTER, _LONG, *[_POINTER] * 2),
+    "fragir_element_values": (*[_POINTER] * 3, _LONG, _POINTER, _LONG, *[_POINTER] * 4),
+    "fragir_element_mark": (_POINTER, _LONG, _POINTER),
+    "fragir_element_move": (_POINTER, _LONG, _POINTER),
+}
+_GIVES = frozenset(("fragir_element_rows", "fragir_element_values"))
+
+
+def _function(name: str) -> Any:
+    """A function of the library; None where that is not in use."""
+    found = library()
+    function: Any = None if found is None else getattr(found, name, None)
+    if function is not None and function.argtypes is None:
+        function.argtypes = _TAKES[name]
+        function.restype = _LONG if name in _GIVES else None
+    return function
 
 
 def field_products(
@@ -22,13 +41,10 @@ def field_products(
     modulus: int,
 ) -> npt.NDArray[np.uint64] | None:
     """`c + a b`: `[k, m, W]`, `[k, n, W]`, `[m, n, W]`; None where the library is not in use."""
-    found = library()
-    function: Any = None if found is None else getattr(found, "fragir_field_products", None)
+    function = _function("fragir_field_products")
     if function is None:
         return None
     bits = modulus.bit_length()
-    function.argtypes = [*[ctypes.c_void_p] * 4, *_LONGS, ctypes.c_int32, ctypes.c_uint32]
-    function.restype = None
     given = [np.ascontiguousarray(x, np.uint32) for x in (a, b, c)]
     result = np.empty(c.shape, np.uint32)
     arrays = [address_of(x) for x in (*given, result)]
@@ -43,17 +59,13 @@ def element_rows(
 
     None where the library is not in use.
     """
-    found = library()
-    function: Any = None if found is None else getattr(found, "fragir_element_rows", None)
+    function = _function("fragir_element_rows")
     if function is None:
         return None
     given = [np.ascontiguousarray(word) for word in words]
     planes = (ctypes.c_void_p * len(given))(*map(address_of, given))
     shape, item = given[0].shape, given[0].dtype.itemsize
     rows, broken = np.empty(shape, np.int64), np.empty(shape, np.bool_)
-    function.argtypes = [ctypes.c_void_p, *[ctypes.c_int32] * 4, ctypes.c_void_p, ctypes.c_int64]
-    function.argtypes += [ctypes.c_void_p] * 2
-    function.restype = ctypes.c_int64
     bad = function(
         planes,
         item,
@@ -72,8 +84,7 @@ def element_values(
     rows: npt.NDArray[np.int64],
 ) -> tuple[Any, Any, Any, Any, bool] | None:
     """(p, q, doubt, data, whether some are of row 0) of rows; None as above."""
-    found = library()
-    function: Any = None if found is None else getattr(found, "fragir_element_values", None)
+    function = _function("fragir_element_values")
     if function is None:
         return None
     table_p, table_q, flags = table
@@ -82,9 +93,6 @@ def element_values(
     shape = (*rows.shape, rounds)
     p, q, doubt = np.empty(shape, np.uint64), np.empty(shape, np.uint64), np.empty(shape, np.bool_)
     data = np.empty(rows.shape, np.bool_)
-    function.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64]
-    function.argtypes += [ctypes.c_void_p] * 4
-    function.restype = ctypes.c_int64
     tables = [address_of(x) for x in (table_p, table_q, flags)]
     results = [address_of(x) for x in (p, q, doubt, data)]
     none = function(*tables, rounds, address_of(rows), rows.size, *results)
@@ -104,12 +112,9 @@ def move_rows(pieces: Sequence[npt.NDArray[np.uint8]], places: npt.NDArray[np.in
 def _over_bytes(
     name: str, pieces: Sequence[npt.NDArray[np.uint8]], array: npt.NDArray[Any]
 ) -> bool:
-    found = library()
-    function: Any = None if found is None else getattr(found, name, None)
+    function = _function(name)
     if function is None:
         return False
     planes = (ctypes.c_void_p * len(pieces))(*map(address_of, pieces))
-    function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
-    function.restype = None
     function(planes, pieces[0].size, address_of(array))
     return True

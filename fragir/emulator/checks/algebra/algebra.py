@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.algebra.fields import P, Q
 from fragir.algebra.numpy_door import Values
 from fragir.algebra.values import NONE, ROUNDS
 from fragir.emulator.checks.algebra.atomics import AtomicSums
@@ -28,9 +27,10 @@ from fragir.emulator.checks.algebra.expressions import Evaluator, NoMeaningError
 from fragir.emulator.checks.algebra.matrices import MatrixElements, is_finite
 from fragir.emulator.checks.algebra.numbers import (
     PLANES,
-    SIZES,
     ElementNumbers,
     ElementTable,
+    byte_numbers,
+    element_bits,
     size_of,
 )
 from fragir.emulator.checks.hooks import Hooks, with_steps_ahead
@@ -198,9 +198,6 @@ class Algebra(Hooks):
 
     # -- decoding ----------------------------------------------------------------------------------
 
-    def alone(self, instruction: tree.Instruction) -> bool:
-        return False
-
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
         row = d.program.opcode(ins)
@@ -267,11 +264,8 @@ class Algebra(Hooks):
         some = np.logical_or.reduce([w != 0 for w in words]) & on
         if not some.any():
             return False
-        chosen = [np.ascontiguousarray(w[some]).view(np.uint8) for w in words]
-        ids: I64 = np.zeros(chosen[0].shape, np.int64)
-        for k, byte in enumerate(chosen):
-            ids |= byte.astype(np.int64) << 8 * k
-        return bool((self.numbers.table.flags[ids >> 3] >= 0x80).any())
+        ids = byte_numbers([np.ascontiguousarray(w[some]).view(np.uint8) for w in words])
+        return self.numbers.table.has_data(ids >> 3)
 
     # -- arithmetic --------------------------------------------------------------------------------
 
@@ -322,7 +316,7 @@ class Algebra(Hooks):
                 for part, (found, evaluator) in enumerate(results):
                     if evaluator.compared:
                         self.followed.compared[line] += 1
-                    bits = _element(out[sel], form, part)
+                    bits = element_bits(out[sel], form, part)
                     found = found.moved(lambda x, shape=bits.shape: np.broadcast_to(x, shape))
                     keep = is_finite(bits, form) & on
                     if evaluator.rounded is not None and (evaluator.rounded & on).any():
@@ -355,7 +349,7 @@ class Algebra(Hooks):
                     self._opaque(ins)
                 found[name] = Values.of(bits, self.followed.rounds)
                 continue
-            looked = self.numbers.look(words, _element(bits, kind, part), kind, part)
+            looked = self.numbers.look(words, element_bits(bits, kind, part), kind, part)
             if looked.broken is not None and (looked.broken & on).any():
                 self._opaque(ins)
             found[name] = looked.values
@@ -413,7 +407,7 @@ class Algebra(Hooks):
                 parts = [(reads[-1], 0), (reads[0], 2 - given)]  # the last operand is the low one
                 values: list[Values] = []
                 for (real, planes), part in parts:
-                    bits = _element(np.broadcast_to(real[sel], on.shape), source, part)
+                    bits = element_bits(np.broadcast_to(real[sel], on.shape), source, part)
                     own = [np.broadcast_to(p[sel], on.shape) for p in planes]
                     looked = numbers.look(own, bits, source, part)
                     if looked.broken is not None and (looked.broken & on).any():
@@ -427,7 +421,7 @@ class Algebra(Hooks):
                     return
                 ids: list[I64] = []
                 for part, found in enumerate(values):
-                    bits = _element(out[sel], form, part)
+                    bits = element_bits(out[sel], form, part)
                     finite = np.isfinite(numbers.plain(bits, form).real)
                     ids.append(self._named(found, bits, form, finite & on))
                 self._store(ids, form, outs, sel, mask)
@@ -435,16 +429,3 @@ class Algebra(Hooks):
             return run
 
         return around
-
-
-def _element(bits: Array, form: str, part: int) -> Array:
-    """One element of registers, from the low end."""
-    size = SIZES.get(form, 1)
-    kind = np.dtype(f"u{size}")
-    whole = bits if bits.dtype.kind == "u" else bits.view(np.dtype(f"u{bits.dtype.itemsize}"))
-    if whole.dtype.itemsize > size:
-        whole = whole >> whole.dtype.type(8 * size * part)
-    return whole.astype(kind)
-
-
-assert P == 2 * Q + 1

@@ -11,7 +11,7 @@ import numpy as np
 from fragir.algebra.fields import P, Q
 from fragir.algebra.numpy_door import Values
 from fragir.algebra.values import NONE
-from fragir.emulator.checks.algebra.numbers import ElementNumbers, size_of
+from fragir.emulator.checks.algebra.numbers import ElementNumbers, element_bits, size_of
 from fragir.emulator.checks.located import address_of
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
@@ -69,7 +69,7 @@ class AtomicSums:
                 bits = np.broadcast_to(real[index][sel], on.shape)
                 words = [np.broadcast_to(p[index][sel], on.shape) for p in planes]
                 for part in range(parts):
-                    own = _cut(bits, size_of(form), part)
+                    own = element_bits(bits, form, part)
                     looked = self.numbers.look(words, own, form, part)
                     if looked.broken is not None and (looked.broken & on).any():
                         self.says(ins)
@@ -196,10 +196,3 @@ class AtomicSums:
         total = one.values + other.values
         ids = self.numbers.name(total, form, np.isfinite(total.real))
         return self.numbers.words([ids], form, old[0].dtype)
-
-
-def _cut(bits: Array, size: int, part: int) -> Array:
-    whole = bits.view(np.dtype(f"u{bits.dtype.itemsize}"))
-    if whole.dtype.itemsize > size:
-        whole = whole >> whole.dtype.type(8 * size * part)
-    return whole.astype(np.dtype(f"u{size}"))

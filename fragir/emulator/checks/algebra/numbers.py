@@ -145,6 +145,10 @@ class ElementTable:
             fits &= np.logical_and.reduce([_part(w, 2, 2 * part) == 0 for w in words])
         return np.where(fits, rows, 0)
 
+    def has_data(self, rows: I64) -> bool:
+        """Whether one of them depends on data."""
+        return bool((self.flags[rows] >= _DATA).any())
+
     def number(self, values: Values, form: str, planes: Sequence[U8] | U8) -> None:
         """Elements one after the other in bytes."""
         rows = self.add(values, form).ravel()
@@ -317,6 +321,23 @@ _STEPS = {n: np.uint64(int.from_bytes(bytes(range(n)), "little")) for n in (1, 2
 _MASKS = {n: np.uint64((1 << 8 * n) - 1) for n in (1, 2, 4, 8)}
 
 
+def element_bits(bits: Array, form: str, part: int) -> Array:
+    """One element of registers, from the low end."""
+    size = size_of(form)
+    whole = bits.view(np.dtype(f"u{bits.dtype.itemsize}"))
+    if whole.dtype.itemsize > size:
+        whole = whole >> whole.dtype.type(8 * size * part)
+    return whole.astype(np.dtype(f"u{size}"))
+
+
+def byte_numbers(pieces: Sequence[U8]) -> I64:
+    """The numbers of bytes, from those of every plane."""
+    ids: I64 = np.zeros(pieces[0].shape, np.int64)
+    for k, piece in enumerate(pieces):
+        ids |= piece.astype(np.int64) << 8 * k
+    return ids
+
+
 def _part(word: Array, size: int, part: int) -> U64:
     """Some bytes of words."""
     whole = word.astype(np.uint64)
@@ -352,9 +373,7 @@ def _chunks(pieces: list[Array]) -> Iterator[tuple[I64, slice]]:
     """The numbers of bytes, some of them at a time, where there are any."""
     for start in range(0, len(pieces[0]), _CHUNK):
         part = slice(start, start + _CHUNK)
-        ids: I64 = np.zeros(len(pieces[0][part]), np.int64)
-        for k, piece in enumerate(pieces):
-            ids |= piece[part].astype(np.int64) << 8 * k
+        ids = byte_numbers([piece[part] for piece in pieces])
         if ids.any():
             yield ids, part
 
