@@ -1,4 +1,4 @@
 from .judging import ASSUMPTIONS as ASSUMPTIONS
-from .not_needed import NeedOf as NeedOf
-from .not_needed import NotNeeded as NotNeeded
-from .not_needed import not_needed as not_needed
+from .search import NeedOf as NeedOf
+from .search import NotNeeded as NotNeeded
+from .search import not_needed as not_needed

@@ -178,3 +178,36 @@ def test_every_room_is_named(container: str, page: str) -> None:
 def test_the_picture_is_true() -> None:
     text = PAGE.read_text("utf-8")
     assert page(text) == text, "python -m tests.rooms.picture draws it anew"
+
+
+def shadowed(folder: Path) -> Iterator[str]:
+    """The names of a package's stub that a module of it has too, and that are imported late.
+
+    Loading that module, for any other name, would put the module in the name's place.
+    """
+    for stub in folder.rglob("__init__.pyi"):
+        now = imported_names(stub.with_suffix(".py"))
+        for name, module in imported_names(stub).items():
+            here = stub.parent / name
+            is_module = here.with_suffix(".py").is_file() or (here / "__init__.py").is_file()
+            if is_module and name not in now and module not in (None, "."):
+                yield f"{stub.relative_to(folder)}: {name}"
+
+
+def imported_names(file: Path) -> dict[str, str | None]:
+    """What the file's `from` imports name, with the module that each comes from."""
+    return {
+        alias.asname or alias.name: node.module
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_no_late_name_is_a_modules(tmp_path: Path) -> None:
+    for folder in ("fragir", "dialects", "passes"):
+        assert [*shadowed(ROOT / folder)] == []
+    (tmp_path / "__init__.py").write_text("import lazy_loader\n")
+    (tmp_path / "__init__.pyi").write_text("from .found import found as found\n")
+    (tmp_path / "found.py").touch()
+    assert [*shadowed(tmp_path)] == ["__init__.pyi: found"]
