@@ -90,14 +90,17 @@ class Reached(Hooks):
 
 class EqualWrites(Hooks):
     """Pairs of writes, by their places in the program, that nothing orders and that are no race as
-    they leave the bytes as they are: with other values they might not."""
+    they leave the bytes as they are: with other values they might not. Where the other one is not
+    known, the pair is of one write."""
 
     pairs: Pairs = frozenset()
 
     def on_launch_end(self) -> None:
         for hook in self.machine.hooks:
             if isinstance(hook, Races):
-                self.pairs = frozenset(hook.shared.excused | hook.globally.excused)
+                alone = np.flatnonzero(hook.excuses.excused).tolist()
+                pairs = hook.shared.excused | hook.globally.excused
+                self.pairs = frozenset(pairs | {(site, site) for site in alone})
 
 
 @dataclass(slots=True)

@@ -54,20 +54,22 @@ def test_lost_updates(text: str) -> None:
         # every lane a place of its own
         "ld.global.u32 %r3, [%rd2]; add.u32 %r3, %r3, 1; st.global.u32 [%rd2], %r3;",
         # what is stored does not come from what was read
-        "ld.global.u32 %r3, [%rd1]; setp.ne.u32 %p2, %r3, 0; @%p2 st.global.u32 [%rd1], 7;",
+        "ld.global.u32 %r3, [%rd1]; setp.ne.u32 %p2, %r3, 0; bar.warp.sync -1;"
+        " @%p2 st.global.u32 [%rd1], 7;",
         # the warp agrees on it
         "ld.global.u32 %r3, [%rd1]; redux.sync.max.u32 %r4, %r3, -1; add.u32 %r4, %r4, 1;"
-        " st.global.u32 [%rd1], %r4;",
+        " bar.warp.sync -1; st.global.u32 [%rd1], %r4;",
         # one lane does it for all
-        "ld.global.u32 %r3, [%rd1]; add.u32 %r3, %r3, 32; @%p1 st.global.u32 [%rd1], %r3;",
+        "ld.global.u32 %r3, [%rd1]; add.u32 %r3, %r3, 32; bar.warp.sync -1;"
+        " @%p1 st.global.u32 [%rd1], %r3;",
         # an atomic
         "red.global.add.u32 [%rd3], 1;",
         # nothing changes
         "ld.global.u32 %r3, [%rd3]; add.u32 %r3, %r3, 0; st.global.u32 [%rd3], %r3;",
         # one lane after the other, each of which reads anew
         """setp.lt.u32 %p2, %r1, 8; @!%p2 bra OTHERS;
-           ld.global.u32 %r3, [%rd1]; add.u32 %r3, %r3, 1; @%p1 st.global.u32 [%rd1], %r3;
-           bar.warp.sync 255;
+           ld.global.u32 %r3, [%rd1]; add.u32 %r3, %r3, 1; bar.warp.sync 255;
+           @%p1 st.global.u32 [%rd1], %r3; bar.warp.sync 255;
            setp.eq.u32 %p3, %r1, 1;
            @%p3 ld.global.u32 %r4, [%rd1]; add.u32 %r4, %r4, 1;
            @%p3 st.global.u32 [%rd1], %r4;
@@ -115,3 +117,25 @@ def test_read_only_loads() -> None:
         "st.global.u32 [%rd2], 1; ld.global.nc.L1::no_allocate.v2.u32 {%r3, %r4}, [%rd1];"
     ) == ["read-only"]
     assert found("st.global.u32 [%rd2], 1; ldu.global.u32 %r3, [%rd2];") == ["read-only"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ld.global.u32 %r3, [%rd1]; @%p1 st.global.u32 [%rd1], 7;",
+        "ld.global.u32 %r3, [%rd1]; redux.sync.max.u32 %r4, %r3, -1; add.u32 %r4, %r4, 1;"
+        " @%p1 st.global.u32 [%rd1], %r4;",
+        "setp.eq.u32 %p2, %r1, 1; @%p2 ld.global.u32 %r3, [%rd1]; @%p1 st.global.u32 [%rd1], 7;",
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_another_lane_reads(text: str, shared: bool) -> None:
+    """A lane that reads late reads what another lane of its warp has written: as in shared memory,
+    only bar.warp.sync holds them together."""
+    if shared:
+        first = "mov.u64 %rd4, s; @%p1 st.shared.u32 [%rd4], 1; bar.sync 0;"
+        text = first + text.replace("global", "shared").replace("[%rd1]", "[%rd4]")
+        text = ".shared .b8 s[16];" + text
+    assert found(text) == ["race"]
+    store = text.rindex("@%p1")
+    assert found(text[:store] + "bar.warp.sync -1;" + text[store:]) == []

@@ -91,6 +91,7 @@ BY_VALUE = {
     **dict.fromkeys(("fp8_round_trip", "votes", "groups"), "branches on values"),
     **dict.fromkeys(("scan", "last_block", "locks"), "what other blocks have left"),
     "atomic_sum": "whether a sum is added at all",
+    "gemm_special": "whether two warpgroups store the same",
     "extremes": "which of two values that nothing has written",
 }
 #: So many other contents of its arrays a kernel is run with that is judged for every one.

@@ -23,7 +23,7 @@ VARIABLE = "FRAGIR_CORE"
 CHOICES: tuple[CoreName, ...] = ("compiled", "numpy")
 """What FRAGIR_CORE may say; the first that is there is used without it."""
 
-VERSION = 8
+VERSION = 9
 """FRAGIR_CORE_VERSION of source/core.h: what this package calls."""
 
 LEVELS = ("baseline", "AVX2", "AVX-512")

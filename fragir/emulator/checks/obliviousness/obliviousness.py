@@ -43,6 +43,8 @@ from fragir.emulator.checks.obliviousness.ways import (
     moves,
 )
 from fragir.emulator.checks.planes import PlaneDecoder, later
+from fragir.emulator.checks.races.context import Excuses
+from fragir.emulator.checks.races.races import Races
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step, active, store
@@ -118,10 +120,12 @@ class Obliviousness(Hooks):
             for (at, what), marks in sorted(self._found.items())
             for name in self.marks.of(marks)
         ]
-        found += [
-            OpenValue(self._line(at), "whether bits are initialised", None)
-            for at in self._decided_positions()
-        ]
+        for at in self._decided_positions():
+            found.append(OpenValue(self._line(at), "whether bits are initialised", None))
+        for at in self._excused_positions():
+            found.append(
+                OpenValue(self._line(at), "whether the bytes of two stores are equal", None)
+            )
         self.machine.report.data = ArrayValues(found, structure)
 
     def _line(self, at: int) -> int | None:
@@ -141,6 +145,22 @@ class Obliviousness(Hooks):
             if reached & (old if is_sink else self.ways.bits([register]) | old):
                 found.add(at)
         return sorted(found)
+
+    def _excused_positions(self) -> list[int]:
+        """Stores that would race, had not both stored the same, where that may be an array's."""
+        races = next((h for h in self.machine.hooks if isinstance(h, Races)), None)
+        if races is None or not races.excuses.excused.any():
+            return []
+        reached = self.ways.reached(self._sources)
+        *sites, last = np.flatnonzero(races.excuses.excused).tolist()
+        if last != Excuses.FOUND:
+            sites.append(last)
+        stores = [
+            at for at in sites if self.program.opcode(self.program.code[at].ins).access != "load"
+        ]
+        if last == Excuses.FOUND and reached & GLOBAL:
+            return stores
+        return [at for at in stores if reached & self.ways.written_by(at)]
 
     # -- what happens ------------------------------------------------------------------------------
 

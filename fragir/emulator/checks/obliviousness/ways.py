@@ -136,6 +136,12 @@ class Ways:
             return DataSink("whether a register is written", (each.guard,))
         return None
 
+    def written_by(self, at: int) -> int:
+        """What an instruction at a position writes to memory, as far as it depends on anything."""
+        placed, each = self.program.code[at], self.flow.roles[at]
+        into = GLOBAL | SHARED | LOCAL
+        return sum(of for of, to in self._edges(placed, each) if to & into)
+
     def extern(self, ins: tree.Instruction) -> str:
         """The function without a body that a call is of."""
         if self.program.opcode(ins).ends != "call":

@@ -10,7 +10,7 @@ import numpy as np
 
 from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.checks.protocols.history import history_of
-from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT, site_of
+from fragir.emulator.checks.races.clocks import COLUMN_MASK, SITE_MASK, TIME_SHIFT, site_of
 from fragir.emulator.machine.lanes import LANES, Select, is_slice
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.scheduler import met_before
@@ -187,6 +187,23 @@ class Findings:
         return who + f"lane {thread % LANES}"
 
 
+class Excuses:
+    """Instructions that would race, had they not stored the bytes that were there, or all the same.
+
+    `excused`: by site, those whose bytes were compared, of accesses before them too; the last one
+    for what the kernel has found in global memory.
+    """
+
+    FOUND = SITE_MASK + 1
+
+    def __init__(self) -> None:
+        self.excused = np.zeros(SITE_MASK + 2, np.uint8)
+
+    def note(self, *sites: I64 | int) -> None:
+        for some in sites:
+            self.excused[some] = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The machine that runs, who knows of what, where instructions are, and what is found."""
@@ -195,6 +212,7 @@ class Context:
     clocks: Clocks
     sites: Sites
     findings: Findings
+    excuses: Excuses
 
 
 # -- groups ----------------------------------------------------------------------------------------

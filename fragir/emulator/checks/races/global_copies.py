@@ -89,6 +89,8 @@ class Overwrites:
             if len(differ):
                 position = int(one.at[differ[0]])
                 self.races.clash(one.site, one.lane, position, WRITE, one.rec, one.owner)
+            else:
+                self.races.excuses.note(one.site, site_of(one.rec))
         self._suspicions = kept
 
     def _bytes(self, at: I64) -> Array:

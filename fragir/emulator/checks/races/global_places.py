@@ -1,7 +1,7 @@
 """What of global memory has been accessed last, buffer by buffer, and what that clashes with.
 
-`ledger.py` has what is kept of every place. Blocks of different waves stand beside each other too.
-Lanes of one warp are left alone, but for updates that get lost.
+`ledger.py` has what is kept of every place. Blocks of different waves stand beside each other too,
+and so do lanes of one warp; of those that have read a place together one is known.
 """
 
 from __future__ import annotations
@@ -181,9 +181,6 @@ class EarlierGrids:
 
 __all__ = ["READ", "READ_ELSEWHERE", "WRITE", "Clash", "GlobalPlaces", "Ledger"]
 
-#: Of a column, the part that names the warp.
-_WARP = COLUMN_MASK >> 5 << 5
-
 
 @dataclass(frozen=True, slots=True)
 class Clash:
@@ -281,8 +278,7 @@ class GlobalPlaces:
         where the scope of each (`scope` of these) has the other.
         """
         owners, recs = ledger.owners[kind][rows], ledger.records[kind][rows]
-        # of another lane; a warp reads before it writes what it has read
-        apart = (recs ^ mine[:, None]) & (COLUMN_MASK if kind == WRITE else _WARP) != 0
+        apart = (recs ^ mine[:, None]) & COLUMN_MASK != 0
         apart |= owners != owner[:, None]
         apart &= owners != 0
         if not apart.any():

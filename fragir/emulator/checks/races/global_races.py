@@ -18,7 +18,7 @@ from fragir.emulator.checks.races.clocks import (
     record,
     site_of,
 )
-from fragir.emulator.checks.races.context import AccessGroup, Context
+from fragir.emulator.checks.races.context import AccessGroup, Context, Excuses
 from fragir.emulator.checks.races.global_places import READ_ELSEWHERE, Clash, GlobalPlaces
 from fragir.emulator.checks.races.hearsay import Hearsay
 from fragir.emulator.checks.races.ledger import READ, WRITE, Ledger
@@ -138,10 +138,15 @@ def distinct_sites(records: I64) -> list[int]:
 LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
 
 
+def _writers(records: I64, owners: I32) -> I64:
+    """The sites of records for `Excuses`: no writer, or an earlier grid, is what is found."""
+    return np.where(owners > 0, site_of(records), Excuses.FOUND)
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
     """Writes of one instruction that clash if they change the bytes: `old` are those before,
-    `[access, byte]`; the rest as in `Clash`."""
+    `[access, byte]`, and `writers` the sites that had written them; the rest as in `Clash`."""
 
     site: int
     lanes: I64
@@ -150,6 +155,7 @@ class Suspects:
     records: I64
     owners: I32
     old: npt.NDArray[np.uint8]
+    writers: I64
 
 
 class GlobalRaces:
@@ -160,6 +166,7 @@ class GlobalRaces:
     ) -> None:
         self.machine, self.clocks = context.machine, context.clocks
         self.sites, self.findings = context.sites, context.findings
+        self.excuses = context.excuses
         self.places, self.updates, self.told = places, updates, told
         self.observed = ObservedWrites(places)
         self.overlap = False
@@ -321,8 +328,9 @@ class GlobalRaces:
             return
         unit = np.arange(1 << ledger.shift)
         old = self.machine.memory.globals.bytes[positions[:, None] + unit]
+        writers = _writers(ledger.records[WRITE][clash.rows], ledger.owners[WRITE][clash.rows])
         self.suspects.append(
-            Suspects(site, lanes, positions, clash.kind, clash.records, clash.owners, old)
+            Suspects(site, lanes, positions, clash.kind, clash.records, clash.owners, old, writers)
         )
 
     def resolve(self) -> None:
@@ -340,8 +348,12 @@ class GlobalRaces:
                     one.records[changed],
                     one.owners[changed],
                 )
-            others = set(site_of(one.records[~changed]).tolist())
-            self.excused.update((one.site, other) for other in others)
+            if not changed.all():
+                records, owners = one.records[~changed], one.owners[~changed]
+                others = set(site_of(records).tolist())
+                self.excused.update((one.site, other) for other in others)
+                who = _writers(records, owners) if one.kind != LOST else np.zeros(0, np.int64)
+                self.excuses.note(one.site, one.writers[~changed], who)
         self.suspects.clear()
 
     def _clash_each(

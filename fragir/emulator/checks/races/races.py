@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from fragir.emulator.checks.races.clocks import (
     strength,
     strengths,
 )
-from fragir.emulator.checks.races.context import AccessGroup, Context, Findings
+from fragir.emulator.checks.races.context import AccessGroup, Context, Excuses, Findings
 from fragir.emulator.checks.races.global_copies import GlobalCopies
 from fragir.emulator.checks.races.global_places import GlobalPlaces, GridAccesses
 from fragir.emulator.checks.races.global_races import GlobalRaces, LostUpdates
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 class Stores:
     def __init__(self, context: Context, shared: SharedRaces, globally: GlobalRaces) -> None:
         self.machine, self.clocks, self.sites = context.machine, context.clocks, context.sites
-        self.shared, self.globally = shared, globally
+        self.shared, self.globally, self.excuses = shared, globally, context.excuses
 
     def strong(self, step: Step) -> Step:
         """Behind an atomic or a strong store: which suspects are real."""
@@ -128,6 +128,7 @@ class Stores:
                 bad = (data != now).any(axis=1)
                 if arena is machine.memory.globals and bad.any():
                     bad &= self.globally.others(at, who, size)
+                self.excuses.note(site)
                 if bad.any():
                     index = int(np.flatnonzero(bad)[0])
                     lane, position = int(who[index]), int(at[index])
@@ -159,7 +160,8 @@ class Races(Hooks):
         self.clocks = clocks = Clocks(machine, kinds, reach)
         self.sites = Sites(program, SITE_MASK)
         findings = Findings(machine, program, clocks, self.found)
-        context = Context(machine, clocks, self.sites, findings)
+        self.excuses = Excuses()
+        context = Context(machine, clocks, self.sites, findings, self.excuses)
         self.shared_places = SharedPlaces(machine, unit_of(program), kinds > 0)
         self.clusters = Clusters(machine, clocks)
         self.told = Hearsay(clocks)
@@ -184,12 +186,22 @@ class Races(Hooks):
         self.global_copies = GlobalCopies(context, self.globally)
         self.stores = Stores(context, self.shared, self.globally)
         by_site = self.global_places.strengths
-        self.shared.compiled = compiled_ledgers(clocks, self.shared_places, by_site)
+        self.shared.compiled = compiled_ledgers(
+            clocks, self.shared_places, by_site, self.excuses.excused
+        )
         self.globally.compiled = self.shared.compiled
         if len(program.code) > SITE_MASK:
             machine.report.notes.append(
                 f"races: the instructions from the {SITE_MASK:,}th on are not told apart"
             )
+
+    def partial(self) -> Any:
+        found = self.excuses.excused.copy()
+        self.excuses.excused[...] = 0
+        return found
+
+    def merge(self, partial: Any) -> None:
+        self.excuses.excused |= partial
 
     def for_next_grid(self) -> GridAccesses:
         places, own = self.global_places, len(self.program.code)

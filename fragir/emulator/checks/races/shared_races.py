@@ -78,6 +78,7 @@ class SharedRaces:
     ) -> None:
         self.machine, self.clocks = context.machine, context.clocks
         self.sites, self.findings = context.sites, context.findings
+        self.excuses = context.excuses
         self.places, self.mbarriers, self.told = places, mbarriers, told
         self.strong_writes, self.overlap = strong_writes, False
         self.compiled: CompiledLedgers | None = None
@@ -370,7 +371,10 @@ class SharedRaces:
             changed = (bytes_[at[:, None] + np.arange(old.shape[1])] != old).any(1)
             if changed.any():
                 self.clash_each("write", site, changed, lanes, at, recs, pairs=True)
-            self.excused.update((site, o) for o in set(site_of(recs[~changed]).tolist()))
+            if not changed.all():
+                others = site_of(recs[~changed])
+                self.excused.update((site, other) for other in set(others.tolist()))
+                self.excuses.note(site, others)
         self.suspects.clear()
 
     # -- cp.async ----------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ class KnowledgePointers(ctypes.Structure):
         *((name, _NUMBER) for name in ("entire", "values")),
         *((name, _POINTER) for name in ("old", "old_owners")),
         ("old_room", _NUMBER),
+        ("excused", _POINTER),
     )
 
 
@@ -96,7 +97,7 @@ def _at(array: Array) -> int:
 
 
 class CompiledLedgers:
-    """`strengths`: of the instruction at each site (`GlobalPlaces`)."""
+    """`strengths`: of the instruction at each site (`GlobalPlaces`); `excused`: of `Excuses`."""
 
     def __init__(
         self,
@@ -104,9 +105,10 @@ class CompiledLedgers:
         clocks: Clocks,
         shared: SharedPlaces,
         strengths: npt.NDArray[np.int8],
+        excused: npt.NDArray[np.uint8],
     ) -> None:
         self.clocks, self.shared = clocks, shared
-        self._own: list[Array] = [shared.slot_of, shared.block_of, strengths]
+        self._own: list[Array] = [shared.slot_of, shared.block_of, strengths, excused]
         self._known: npt.NDArray[np.int32] | None = None
         self._owner_of: I32 | None = None
         self._old: tuple[I64, I32] | None = None
@@ -122,6 +124,7 @@ class CompiledLedgers:
         self._knowledge.own = _at(clocks.own)
         self._knowledge.block = clocks.machine.warps_per_block * LANES
         self._knowledge.strengths, self._knowledge.sites = _at(strengths), len(strengths)
+        self._knowledge.excused = _at(excused)
         pointers = self._shared
         for name in ("written", "read", "masks", "read_time", "slot_of", "block_of"):
             setattr(pointers, name, _at(getattr(shared, name)))
@@ -303,11 +306,14 @@ def describe(ledger: Ledger, pointers: GlobalPointers) -> None:
 
 
 def compiled_ledgers(
-    clocks: Clocks, shared: SharedPlaces, strengths: npt.NDArray[np.int8]
+    clocks: Clocks,
+    shared: SharedPlaces,
+    strengths: npt.NDArray[np.int8],
+    excused: npt.NDArray[np.uint8],
 ) -> CompiledLedgers | None:
     """What the compiled core has for a launch; None where it is not in use."""
     quick = library.quick()
-    return None if quick is None else CompiledLedgers(quick, clocks, shared, strengths)
+    return None if quick is None else CompiledLedgers(quick, clocks, shared, strengths, excused)
 
 
 #: Of a record what names the lane, and what the warp.
@@ -461,8 +467,8 @@ class UndisputedGlobal:
                 if np.count_nonzero(before) and np.count_nonzero(before ^ owner):
                     return BY_NUMPY  # it may be of another cluster
         elif not (
-            _are_alone(ledger, READ, rows, mine, owner, like, _WARP)
-            and _are_alone(ledger, READ_ELSEWHERE, rows, mine, owner, like, _WARP)
+            _are_alone(ledger, READ, rows, mine, owner, like, _LANE)
+            and _are_alone(ledger, READ_ELSEWHERE, rows, mine, owner, like, _LANE)
         ):
             return BY_NUMPY
         rows.put(ledger.records[how], mine)

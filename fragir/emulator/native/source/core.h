@@ -20,7 +20,7 @@
 
 /* To be changed with every change of what an exported function takes or gives;
  * VERSION in library.py is the same number, a library with another one is not used. */
-#define FRAGIR_CORE_VERSION 8
+#define FRAGIR_CORE_VERSION 9
 
 /* Levels of a CPU. Code for more than LEVEL_BASE stands in files that name its target, as
  * `#pragma GCC target("avx2,fma,f16c")`, and is called where fragir_core_level() allows it. */

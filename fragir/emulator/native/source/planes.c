@@ -124,9 +124,10 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
       int64_t place = (g->at[i] >> s->shift) + p, rec = s->written[place];
       if (back) k->old[kept++] = rec;
       int32_t time = s->read_time[place];
-      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec) &&
-          (k->values != KEPT || special(rec, base >> TIME)))
-        return BY_NUMPY;
+      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, k->own[lane], rec)) {
+        if (k->values != KEPT || special(rec, base >> TIME)) return BY_NUMPY;
+        excuse(k, rec), excuse(k, base);
+      }
       if (time > lowest && time > k->floor[lane] &&
           unknown_read(k, s, place, lane, lowest, strong))
         return BY_NUMPY;
@@ -138,6 +139,7 @@ EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group 
     for (int64_t p = 0; p < parts; p++)
       s->written[(g->at[i] >> s->shift) + p] = base | k->own[lane_of(g, i)];
   int told = !single && k->values == ANYTHING; /* else it does not matter who was the last */
+  if (!single && !told) excuse(k, base);
   for (int64_t i = 0; i < g->count && told && !(result & OVERLAP); i++)
     for (int64_t p = 0; p < parts; p++)
       if (s->written[(g->at[i] >> s->shift) + p] != (base | k->own[lane_of(g, i)]))
@@ -165,15 +167,13 @@ static int both_strong(const Knowledge *k, int64_t rec, int64_t own, int here, i
   return (reach < scope ? reach : scope) >= needed;
 }
 
-/* Whether numpy must look at an access after the last one of a kind. What lanes of its own warp have
- * read may be written: a warp reads before it writes. */
+/* Whether numpy must look at an access after the last one of a kind. */
 static inline int clashes(const Knowledge *k, const GlobalLedger *l, int kind, int64_t row,
                           int64_t lane, int scope) {
   int32_t owner = l->owners[kind * l->rows + row], mine = k->owner_of[lane];
   if (!owner) return 0;
   int64_t rec = l->records[kind * l->rows + row], own = k->own[lane];
-  if (kind == WRITE_KIND ? of_own_lane(rec, owner, own, mine) : of_own_warp(rec, owner, own, mine))
-    return 0;
+  if (of_own_lane(rec, owner, own, mine)) return 0;
   if (scope && both_strong(k, rec, own, owner == mine, scope)) return 0;
   return owner != mine || unknown(k, lane, own, rec);
 }
@@ -223,6 +223,14 @@ static int may_be_lost(const Knowledge *k, const GlobalLedger *l, int64_t row, i
   return of_own_warp(l->records[row], l->owners[row], k->own[lane], k->owner_of[lane]);
 }
 
+/* A store that leaves bytes as they are clashes with nothing, by what was stored. */
+static void excuse_store(const Knowledge *k, const GlobalLedger *l, int64_t row, int64_t base) {
+  for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
+    if (kind == WRITE_KIND || l->owners[kind * l->rows + row])
+      excuse_there(k, l->records[kind * l->rows + row], l->owners[kind * l->rows + row]);
+  excuse(k, base);
+}
+
 EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const Group *g,
                                int64_t base, int scope, int noted, int updates) {
   int64_t parts = parts_of(g->size, l->shift);
@@ -236,14 +244,15 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
     if (row < 0) return BY_NUMPY;
     for (int64_t p = row; p < row + parts; p++) {
       if (back) k->old[kept] = records[p], k->old_owners[kept++] = owners[p];
-      if (k->values == KEPT) continue; /* what leaves bytes as they are clashes with nothing */
+      int bad = 0;
       for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
-        if (noted >> kind & 1 && clashes(k, l, kind, p, lane, scope)) return BY_NUMPY;
+        bad |= noted >> kind & 1 && clashes(k, l, kind, p, lane, scope);
       if (updates && noted & 1 << WRITE_KIND) { /* another lane of the warp has written there */
         int64_t differ = (records[p] ^ own) & COLUMN;
-        if (differ && differ < 32 && owners[p] == k->owner_of[lane] && may_be_lost(k, l, p, lane))
-          return BY_NUMPY;
+        bad |= differ && differ < 32 && owners[p] == k->owner_of[lane] && may_be_lost(k, l, p, lane);
       }
+      if (bad && k->values != KEPT) return BY_NUMPY;
+      if (bad) excuse_store(k, l, p, base); /* what leaves bytes as they are clashes with nothing */
     }
   }
   for (int64_t i = 0; i < g->count; i++) {
@@ -251,6 +260,7 @@ EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const 
     for (int64_t p = row; p < row + parts; p++)
       records[p] = base | k->own[lane], owners[p] = k->owner_of[lane];
   }
+  if (!single && k->values != ANYTHING) excuse(k, base);
   if (single || k->values == KEPT) return result;
   for (int64_t i = 0; i < g->count; i++) {
     int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);

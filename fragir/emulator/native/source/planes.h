@@ -36,7 +36,18 @@ typedef struct {
   int64_t *old;     /* where that has to be taken back: room for what was there, */
   int32_t *old_owners;
   int64_t old_room; /* so many places */
+  uint8_t *excused; /* of each site: its bytes had to be those of another store; behind them: those
+                     * that a kernel has found */
 } Knowledge;
+
+/* The instruction of a record was excused from a race by the bytes that were stored. */
+static inline void excuse(const Knowledge *k, int64_t rec) { k->excused[rec >> SITE & COLUMN] = 1; }
+
+/* The same of an access to global memory: what was there may be from before the launch. */
+static inline void excuse_there(const Knowledge *k, int64_t rec, int32_t owner) {
+  if (owner) excuse(k, rec);
+  else k->excused[COLUMN + 1] = 1;
+}
 
 /* Whether a lane does not know an access (Clocks.unordered). */
 static inline int unknown(const Knowledge *k, int64_t lane, int64_t own, int64_t rec) {

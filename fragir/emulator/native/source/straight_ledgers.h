@@ -179,8 +179,9 @@ static int next_step(int step, int sure, int shared_place) {
 static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
                         const uint8_t *patterns, int64_t base) {
   Places places, *l = &places;
-  int sure = k->values != ANYTHING || ascends(g, patterns);
+  int apart = ascends(g, patterns), sure = k->values != ANYTHING || apart;
   int64_t twice = 0;
+  if (!apart && sure) excuse(k, base);
   if (!sure && g->count * g->size >> s->shift > k->old_room) return 0;
   for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
     int64_t *restrict old = k->old;
@@ -193,6 +194,10 @@ static int write_places(const Knowledge *k, SharedLedger *s, const Group *g,
       if (step == LOOK && (k->values == KEPT ? special_writes(l, written, base >> TIME)
                                              : unknown_writes(l, written)))
         return 0;
+      if (step == LOOK && k->values == KEPT && unknown_writes(l, written)) {
+        EACH_PLACE excuse(k, written[SPOT(i)]);
+        excuse(k, base);
+      }
       if (!sure && l->whole) return 0; /* all lanes share a place */
       if (step == LOOK && !sure) EACH_PLACE old[i] = written[SPOT(i)];
       if (step == WRITE) EACH_PLACE written[SPOT(i)] = base | (own + (i >> parts));
@@ -282,8 +287,7 @@ static int clash_there(const GlobalLedger *g, const Places *l, int kind, int32_t
     int32_t owner = owners[SPOT(i)];
     int other = ((rec ^ own) & WARP) != 0, late = (rec >= same) | updates;
     bad |= (owner != 0) & ((owner != mine) | (other & (rec >= known)));
-    bad |= (kind == WRITE_KIND) & (owner == mine) & !other & late &
-           ((rec & COLUMN) != alone + (i >> parts));
+    bad |= (owner == mine) & !other & late & ((rec & COLUMN) != alone + (i >> parts));
   }
   return bad != 0;
 }
@@ -307,6 +311,18 @@ static int clash_of_write(const GlobalLedger *g, const Places *l, int32_t mine, 
     return 1;
   return (read && clash_there(g, l, READ_KIND, mine, 0)) ||
          (g->noted >> FAR_KIND & 1 && clash_there(g, l, FAR_KIND, mine, 0));
+}
+
+/* What clashes with none of the last accesses by what it stores. */
+static void excuse_warp(const Knowledge *k, const GlobalLedger *g, const Places *l, int64_t base) {
+  NAMED(l);
+  for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++) {
+    const int64_t *records = g->records + kind * g->rows + l->first;
+    const int32_t *owners = g->owners + kind * g->rows + l->first;
+    EACH_PLACE if (kind == WRITE_KIND || owners[SPOT(i)])
+      excuse_there(k, records[SPOT(i)], owners[SPOT(i)]);
+  }
+  excuse(k, base);
 }
 
 static void note_there(GlobalLedger *g, const Places *l, int kind, int32_t mine, int64_t base) {
@@ -352,8 +368,9 @@ static int read_global_places(const Knowledge *k, GlobalLedger *g, const Group *
 static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group *group,
                                const uint8_t *patterns, int64_t base, int updates) {
   Places places, *l = &places;
-  int sure = k->values != ANYTHING || ascends(group, patterns);
+  int apart = ascends(group, patterns), sure = k->values != ANYTHING || apart;
   int64_t twice = 0;
+  if (!apart && sure) excuse(k, base);
   if (!sure && group->count * group->size >> g->shift > k->old_room) return 0;
   for (int step = LOOK; step <= UNDO; step = next_step(step, sure, twice != 0)) {
     int64_t *restrict old = k->old;
@@ -363,7 +380,10 @@ static int write_global_places(const Knowledge *k, GlobalLedger *g, const Group 
       int32_t mine = k->owner_of[lane];
       if (!global_places(l, k, g, group->at + n, lane, group->size, patterns[n / LANES])) return 0;
       if (step == LOOK) knowledge_of(l, k, lane);
-      if (step == LOOK && k->values != KEPT && clash_of_write(g, l, mine, updates)) return 0;
+      if (step == LOOK && clash_of_write(g, l, mine, updates)) {
+        if (k->values != KEPT) return 0;
+        excuse_warp(k, g, l, base);
+      }
       if (step == LOOK && k->values == AGREED && updates && read_by_warp(g, l, mine)) return 0;
       if (step == WRITE) note_there(g, l, WRITE_KIND, mine, base);
       if (sure) continue;
