@@ -22,10 +22,12 @@ from fragir.cli.command import (
 from fragir.cli.files import read_text
 from fragir.cli.launch import print_findings
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
+from fragir.cli.machines import common_target, read_machines, run_as
 from fragir.cli.trial import SEEDS, RanOn, Trial
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from fragir.cli.machines import OnMachine
     from fragir.reference.comparison import Comparison
     from fragir.reference.inputs import Kind
 
@@ -207,6 +209,14 @@ EXAMPLES = (
     help="Say whether outputs are the same functions of the inputs as the program means, whatever"
     " is rounded.",
 )
+@click.option(
+    "--as",
+    "machines",
+    callback=read_machines,
+    metavar="SM,SM...",
+    help="Run the same kernel with the arithmetic of each of these machines, and say where the bits"
+    " differ.",
+)
 @passes_option
 @json_option
 def main(
@@ -226,6 +236,7 @@ def main(
     resident: int | None,
     check: bool,
     exact: bool,
+    machines: tuple[str, ...],
     passes: str | None,
     as_json: bool,
 ) -> int | None:
@@ -240,6 +251,9 @@ def main(
     if target is not None:
         require_target(target)
     place, machine = _place(on)
+    if machines and place == "emulator":
+        machine = machines[0]
+        target = common_target(machines, target)
     target = target or machine or DEFAULT_TARGET
     name = "<stdin>" if program == "-" else program
     trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit, jobs)
@@ -248,6 +262,7 @@ def main(
         ("--jobs", jobs is not None),
         ("--check", check),
         ("--exact", exact),
+        ("--as", bool(machines)),
     ):
         if place == "gpu" and asked:
             raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
@@ -268,6 +283,8 @@ def main(
         trial.findings = trial.run_timed("check", None, lambda: examine(trial))
     trial.execute()
     trial.judge(rtol, allowed)
+    if machines:
+        run_as(trial, machines, (rtol, allowed))
     if exact:
         from fragir.cli.exact import follow_trial
 
@@ -323,6 +340,8 @@ def show(trial: Trial) -> None:
         rows += _rows(name, found, trial.unknown)
     for name, equality in (trial.equalities or {}).items():
         rows.append((f"{name} is", equality.sentence))
+    for one in trial.machines:
+        rows += _beside(one, trial)
     print_table(["what", "value"], rows)
     if trial.findings:
         print_findings(trial.findings)
@@ -356,6 +375,15 @@ def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tupl
             share += " may overflow or be no number; --expect gives an answer"
         rows.append((f"unjudged in {name}", share))
     return rows
+
+
+def _beside(one: OnMachine, trial: Trial) -> Sequence[tuple[str, str]]:
+    """What a kernel does on one of several machines."""
+    if one is trial.machines[0]:
+        return [(f"on {one.target}", one.verdict)]
+    told = [f"{name} has {found.words}" for name, found in one.differing.items()]
+    said = told or [f"the bits of {trial.machines[0].target}"]
+    return [(f"on {one.target}", f"{one.verdict}, {words}") for words in said]
 
 
 def _or_unknown(number: int | None, unit: str = "") -> str:

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from fragir.algebra.equality import ElementEquality
+    from fragir.cli.machines import OnMachine
     from fragir.compilation.kernel import Compiled, Kernel
     from fragir.emulator import Finding, Report
     from fragir.emulator.numbers.types import Array
@@ -78,6 +79,8 @@ class Trial:
     """What the entry that runs relies on beyond what the program promises."""
     equalities: dict[str, ElementEquality] | None = None
     """Of `--exact`, by output."""
+    machines: list[OnMachine] = field(default_factory=list["OnMachine"])
+    """Of `--as`: what it does on each machine."""
     findings: list[Document] | None = None
     #: For which schedules the first run with checks speaks.
     of_schedules: Document | None = None
@@ -281,8 +284,15 @@ class Trial:
         return [x.name for x, a, b in pairs if hasattr(a, "tobytes") and a.tobytes() != b.tobytes()]
 
     def execute(self) -> None:
-        """Runs it on copies of the inputs; of no blocks, where arrays are empty, nothing runs."""
+        """Runs it on copies of the inputs."""
         self.shared += max(kernel.shared for kernel in self.kernel.parts)
+        self.launch()
+        for kernel in self.kernel.parts:  # those of a program of the host have entries themselves
+            for entry in kernel.second_entries:
+                self.promised |= _beyond(entry, kernel)
+
+    def launch(self) -> None:
+        """One run on copies of the inputs; of no blocks, where arrays are empty, nothing runs."""
         self.results = self.copies()
         with Progress("running") as progress:
             options: dict[str, object] = {}
@@ -290,15 +300,12 @@ class Trial:
                 options = {
                     "progress": progress,
                     "heartbeat": progress.beat,
-                    "target": self.target,
+                    "target": self.machine or self.target,
                     "limit": self.limit,
                     "jobs": self.jobs,
                     "output": STDERR,
                 }
             self.run_timed("run", None, lambda: self.run_once(self.results, options))
-        for kernel in self.kernel.parts:  # those of a program of the host have entries themselves
-            for entry in kernel.second_entries:
-                self.promised |= _beyond(entry, kernel)
 
     def run_once(self, results: list[Any], options: dict[str, Any]) -> Report | None:
         """One launch; what the kernel prints goes to stderr, as stdout has the report.
@@ -339,12 +346,16 @@ class Trial:
     def verdict(self) -> Verdict:
         """The worst of all outputs'; FAIL where checks have found an error, or `--exact` another
         function."""
-        verdicts = {found.verdict for found in self.comparisons.values()}
         if any(found.different for found in (self.equalities or {}).values()):
             return "FAIL"
-        if "FAIL" in verdicts or any(x["severity"] == "error" for x in self.findings or ()):
+        if any(x["severity"] == "error" for x in self.findings or ()):
             return "FAIL"
-        return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
+        return _worst([self.worst_verdict, *(each.verdict for each in self.machines)])
+
+    @property
+    def worst_verdict(self) -> Verdict:
+        """The worst of all outputs', by the values alone."""
+        return _worst([found.verdict for found in self.comparisons.values()])
 
     @property
     def has_passed(self) -> bool:
@@ -406,9 +417,16 @@ class Trial:
             **({"promised": self.promised} if self.promised else {}),
             **({"slow": [one.document for one in self._slow]} if self._slow else {}),
             **({} if self.equalities is None else {"exact": self._exact_document()}),
+            **({"machines": [one.document for one in self.machines]} if self.machines else {}),
             **({} if self.findings is None else {"findings": self.findings}),
             **({} if self.of_schedules is None else {"schedules": self.of_schedules}),
         }
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    if "FAIL" in verdicts:
+        return "FAIL"
+    return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
 
 
 def _beyond(entry: Compiled, kernel: Compiled) -> dict[str, int]:
