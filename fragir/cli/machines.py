@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -17,7 +17,6 @@ from fragir.cli.command import Document
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.cli.trial import Trial
     from fragir.emulator.numbers.types import Array
     from fragir.reference.comparison import Verdict
 
@@ -116,32 +115,3 @@ class OnMachine:
     def document(self) -> Document:
         found = {name: one.document for name, one in self.differing.items()}
         return {"target": self.target, "result": self.verdict, "differing": found}
-
-
-def run_as(trial: Trial, machines: tuple[str, ...], judged: tuple[float | None, float]) -> None:
-    """Runs a judged trial on further machines; `trial.machines` has the first one's too.
-
-    The comparisons that the trial keeps are the first's, or those of the first machine that fails.
-    """
-    first, comparisons = trial.results, trial.comparisons
-    found = [OnMachine(machines[0], trial.worst_verdict)]
-    for machine in machines[1:]:
-        trial.machine, trial.comparisons = machine, {}
-        trial.evaluate()
-        trial.launch()
-        trial.judge(*judged)
-        found.append(OnMachine(machine, trial.worst_verdict, _all_differences(trial, first)))
-        if trial.worst_verdict == "FAIL" and "FAIL" not in {each.verdict for each in found[:-1]}:
-            comparisons = trial.comparisons
-    trial.machine, trial.results, trial.comparisons = machines[0], first, comparisons
-    trial.machines = found
-
-
-def _all_differences(trial: Trial, first: list[Any]) -> dict[str, Differences]:
-    found: dict[str, Differences] = {}
-    for i in trial.expected:
-        slot = trial.slots[i]
-        differ = differences(first[i], trial.results[i], slot.element)
-        if differ is not None:
-            found[slot.name] = differ
-    return found

@@ -22,7 +22,7 @@ from fragir.cli.command import (
 from fragir.cli.files import read_text
 from fragir.cli.launch import print_findings
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
-from fragir.cli.machines import common_target, read_machines, run_as
+from fragir.cli.machines import common_target, read_machines
 from fragir.cli.trial import SEEDS, RanOn, Trial
 from fragir.errors import FragirError
 
@@ -284,7 +284,7 @@ def main(
     trial.execute()
     trial.judge(rtol, allowed)
     if machines:
-        run_as(trial, machines, (rtol, allowed))
+        trial.run_on_others(machines, rtol, allowed)
     if exact:
         from fragir.cli.exact import follow_trial
 

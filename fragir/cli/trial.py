@@ -340,6 +340,33 @@ class Trial:
                 nan_given=given,
             )
 
+    def run_on_others(
+        self, machines: Sequence[str], rtol: float | None = None, allowed: float = 0.0
+    ) -> None:
+        """Runs and judges it on further machines; `machines` has the one that it has run on first.
+
+        The comparisons that are kept are the first's, or those of the first machine that fails.
+        """
+        from fragir.cli.machines import OnMachine, differences
+
+        first, comparisons = self.results, self.comparisons
+        found = [OnMachine(machines[0], self.worst_verdict)]
+        for machine in machines[1:]:
+            self.machine, self.comparisons = machine, {}
+            self.evaluate()
+            self.launch()
+            self.judge(rtol, allowed)
+            pairs = {
+                self.slots[i].name: differences(first[i], self.results[i], self.slots[i].element)
+                for i in self.expected
+            }
+            differing = {name: one for name, one in pairs.items() if one is not None}
+            if self.worst_verdict == "FAIL" and all(each.verdict != "FAIL" for each in found):
+                comparisons = self.comparisons
+            found.append(OnMachine(machine, self.worst_verdict, differing))
+        self.machine, self.results, self.comparisons = machines[0], first, comparisons
+        self.machines = found
+
     # --- the verdict ----------------------------------------------------------------------------
 
     @property

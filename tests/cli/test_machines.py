@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fragir.cli.machines import common_target, differences
-from fragir.cli.machines import run_as as run_on
 from fragir.cli.trial import Trial
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
@@ -86,7 +85,7 @@ def test_one_machine_that_fails_fails_all(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(Trial, "evaluate", other_meaning)
     assert trial.verdict == "PASS"
-    run_on(trial, ("sm_80", "sm_89", "sm_90"), (None, 0.0))
+    trial.run_on_others(("sm_80", "sm_89", "sm_90"))
     assert [each.verdict for each in trial.machines] == ["PASS", "PASS", "FAIL"]
     assert (trial.verdict, trial.mismatches, trial.machine) == ("FAIL", 128, "sm_80")
 
