@@ -20,7 +20,7 @@ from fragir.isa.registry import current, per_table
 from fragir.isa.target_rows import NVIDIA, newest
 from fragir.ptx.opcodes.versions import BASE, EXACT, lines
 
-_TENSOR = ("mma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "movmatrix")
+_TENSOR = ("mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix")
 
 
 class Requirement(NamedTuple):
@@ -66,19 +66,39 @@ def _has(opcode: Sequence[str], parts: tuple[str, ...]) -> bool:
     return all(part[1:] not in opcode if part[0] == "!" else part in rest for part in parts)
 
 
+def _ordered(name: str) -> tuple[str, ...]:
+    """The words of an opcode; of tensor memory, whose words come in any order, in its row's.
+
+    Words may be missing. FragirError where tensor memory has no such opcode or no such word.
+    """
+    words = tuple(name.split("."))
+    if words[0] != "tcgen05":
+        return words
+    from fragir.ptx.opcodes.row import NOT_EMULATED  # a compilation for most targets does without
+    from fragir.ptx.opcodes.table import OPCODES
+
+    found = OPCODES.find(words)
+    if not found.problem or NOT_EMULATED in found.problem:
+        return found.words
+    rows = [row for row in OPCODES.rows if row.head == words[: len(row.head)]]
+    if not any(row.known.issuperset(words[len(row.head) :]) for row in rows):
+        raise FragirError(found.problem, hint=found.hint)
+    return words
+
+
 @per_table
 def requirement(opcode: str) -> Requirement:
     """What an opcode with its qualifiers needs; instructions of the table included.
 
     Some needs come from operands. Write them behind the opcode, after a space: `ignore-src`
     (cp.async with a predicate), `sink` (mbarrier.arrive to `_`), `count` (mbarrier.arrive with a
-    count), `third` (min and max of three), as in "cp.async.ca.shared.global ignore-src". Special
-    registers are opcodes too: "%clusterid.x".
+    count), `third` (min and max of three), `scale-input-d` (tcgen05.mma), as in
+    "cp.async.ca.shared.global ignore-src". Special registers are opcodes too: "%clusterid.x".
 
     Errors for an opcode that neither the table nor the rules know.
     """
     name, *features = opcode.split()
-    parts = (*name.split("."), *features)
+    parts = (*_ordered(name), *features)
     rules = _rules().get(parts[0], [])
     applying = [rule for rule in rules if _has(parts, rule.parts)]
     if not applying and parts[0] in _TENSOR:

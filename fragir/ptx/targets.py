@@ -27,7 +27,7 @@ sm_90    7.8    8.0  -    227     Hopper
 sm_100   8.6    8.6  8.8  227     Blackwell      server i8 rounding
 sm_101   -      -    -    227     Blackwell
 sm_103   8.8    8.8  8.8  227     Blackwell      server rounding reducing
-sm_107   9.4    9.4  9.4  227     Blackwell      server rounding reducing packed
+sm_107   9.4    9.4  9.4  227     Blackwell      server rounding reducing packed ti16
 sm_110   9.0    9.0  9.0  227     Blackwell      server i8 reducing
 sm_120   8.7    8.7  8.8  99      RTX-Blackwell  consumer packed
 sm_121   8.8    8.8  8.8  99      RTX-Blackwell  consumer packed

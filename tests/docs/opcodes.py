@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fragir.emulator.values import language
-from fragir.ptx.opcodes import arithmetic, copies, matrices, memory, synchronisation
+from fragir.ptx.opcodes import (
+    arithmetic,
+    copies,
+    matrices,
+    memory,
+    synchronisation,
+    tensor_memory,
+)
 from fragir.ptx.opcodes.row import Opcode
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "opcodes.md"
@@ -29,6 +36,7 @@ FAMILIES = (
     ("Copies", copies),
     ("Synchronisation and control", synchronisation),
     ("Matrices", matrices),
+    ("Tensor memory", tensor_memory),
 )
 
 
@@ -50,9 +58,8 @@ def _rows(rows: Iterable[Opcode]) -> list[str]:
             continue
         for line in row.box:
             blank = " " * bool(line.text and line.text[0] not in ".{")
-            found.append(f"{row.name}{blank}{line.text}")
-        if row.missing:
-            found[-1] += f" ! {row.missing}"
+            why = f" ! {row.missing}" if row.missing and not line.missing else ""
+            found.append(f"{row.name}{blank}{' '.join(line.text.split())}{why}")
         if isinstance(row.decode, str):
             for text in re.sub(r";\s*", "\n", row.decode.strip()).splitlines():
                 is_named = re.match(r"\s*\w+ = ", text)

@@ -69,7 +69,7 @@ def test_ptxas_agrees_on_every_statement(ptxas: Assembler, target: str, full_swe
 def somewhere(ptxas: Assembler, every: list[str]) -> list[str]:
     """Those that ptxas takes on some target: templates also spell what no target has."""
     left = every
-    for target in ("sm_90a", "sm_100a", "sm_120a", "sm_75"):
+    for target in ("sm_90a", "sm_100a", "sm_107a", "sm_120a", "sm_75"):
         refused = ptxas.refusals(left, target, NEWEST_VERSION, head)
         left = [s for s, reason in zip(left, refused, strict=True) if reason is not None]
     nowhere = set(left)

@@ -59,4 +59,6 @@ def opcode_of(statement: str) -> str:
             features.append("count")
     if re.match(r"(min|max)\.", opcode) and len(operands) == 4:
         features.append("third")
+    if opcode.startswith("tcgen05.mma") and operands[-1].isdigit() and "%p" in operands[-2]:
+        features.append("scale-input-d")
     return " ".join((opcode, *features))

@@ -6,8 +6,8 @@ from fragir.ptx.opcodes.row import Columns, Moves, Opcode, is_always
 
 # -- products -------------------------------------------------------------------------------------
 
-#: What ptxas skips nearly everywhere.
-_SKIPPED = "b8x16 b6x16_p32 b4x16_p64 b1 u4 s4 bf16 tf32 row col v2"
+#: What ptxas skips in most of them.
+_SKIPPED = "b1 u4 s4 bf16 tf32 row col v2"
 _MATRIX: Columns = {
     "bits": "matrix",
     "address": "number",

@@ -92,6 +92,9 @@ Bits: TypeAlias = (
         "new mbarrier",
         "copy",
         "bulk copy",
+        "tensor",
+        "tensor load",
+        "tensor store",
         "results",
     ]
 )
@@ -120,7 +123,7 @@ class Opcode:
     step: str = ""
     rules: tuple[Rule, ...] = ()
     missing: str = ""
-    #: Words that ptxas takes beside those of the ISA, which gives them no meaning; always .pred.
+    #: Words that ptxas takes beside those of the ISA, which gives them no meaning; and `SKIPPED`.
     beside: str = ""
     #: These follow from what it computes where it is a text; else "mixed" and "unknown".
     bits: Bits | None = None
@@ -133,7 +136,9 @@ class Opcode:
     #: How it accesses the memory that its first address operand names, in lanes of their own.
     access: Literal["", "load", "store", "atomic"] = ""
     #: How a straight piece of the program ends here.
-    ends: Literal["", "branch", "call", "return", "exit", "trap", "barrier", "cluster barrier"] = ""
+    ends: Literal[
+        "", "branch", "call", "return", "exit", "trap", "barrier", "cluster barrier", "allocation"
+    ] = ""
     #: It starts, or is told of, what happens later: copies, mbarriers.
     asynchronous: bool = False
     #: Its accesses are strong (section 8.4), whatever its words say.
@@ -205,6 +210,8 @@ class Found(NamedTuple):
 
 #: What is said of an opcode that ptxas takes and nothing here executes.
 NOT_EMULATED = " is not emulated: "
+#: What ptxas skips nearly everywhere.
+SKIPPED = ("pred", "b2", "b8x16", "b6x16_p32", "b4x16_p64")
 #: Letters of a line that is shown to a user.
 LONGEST = 200
 
@@ -288,14 +295,15 @@ class Opcodes:
                     if operands is None or operands in line.counts(given):
                         text = row.missing or line.missing
                         if text:
-                            return Found(None, opcode, f"{mnemonic}{NOT_EMULATED}{text}")
+                            problem = f"{mnemonic}{NOT_EMULATED}{text}"
+                            return Found(None, row.head + reading.words, problem)
                         return Found(row, row.head + reading.words, line=line)
                     fitting.append((row, reading))
                 if nearest is None or reading.rank > nearest[1].rank:
                     nearest = row, reading, next(iter(reading.problems), broken)
         if fitting and operands is not None:
             return Found(None, opcode, *_miscount_problem(mnemonic, given, operands, fitting))
-        beside = {"pred", *(w for row in named for w in row.beside.split())}.intersection(rest)
+        beside = {*SKIPPED, *(w for row in named for w in row.beside.split())}.intersection(rest)
         beside -= {w for row in named for line in row.box for w in line.known}
         if beside:
             found = self.find((*name, *(w for w in rest if w not in beside)), operands)

@@ -275,7 +275,6 @@ _CONTROL: tuple[Opcode, ...] = (
 _WHY = {
     "memory of several GPUs": "multimem",
     "textures and surfaces": "tex tld4 txq istypep suld sust sured suq",
-    "tensor memory": "tcgen05",
     "carry-less products": "clmad",
 }
 _MISSING: tuple[Opcode, ...] = tuple(

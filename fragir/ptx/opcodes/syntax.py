@@ -30,6 +30,8 @@ from typing import Literal, NamedTuple
 
 Words = tuple[str, ...]
 _SIDES = (8, 16, 32)
+#: Of the buffers that hold an operand of tcgen05.mma from one to the next.
+_USES = ("fill", "use", "lastuse", "discard")
 
 SETS: dict[str, str] = {
     "RND": "rn|rz|rm|rp",
@@ -71,13 +73,17 @@ SETS: dict[str, str] = {
     "SHAPE": "|".join(f"m{m}n{n}k{4 << k}" for m in _SIDES for n in _SIDES for k in range(8)),
     "WGMMA": "|".join(f"m64n{8 * n}k{8 << k}" for n in range(1, 33) for k in range(7)),
     "GLOBAL": "global|shared|shared::cta",
+    "MULTI_BITS": "multicast::cluster|multicast::cluster::16b|multicast::cluster::32b",
+    "USE_A": "|".join(f"collector::a::{use}" for use in _USES),
+    "USE_B": "|".join(f"collector::b::{use}" for use in _USES),
+    "USE_BANK": "|".join(f"collector::b{bank}::{use}" for bank in range(4) for use in _USES),
 }
 _NARROW = "e4m3 e5m2 e2m3 e3m2 e2m1 ue8m0"
 TYPES = frozenset(
     (
         "pred b8 b16 b32 b64 b128 u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f16 f32 f64 "
         "bf16 f16x2 bf16x2 f32x2 u16x2 s16x2 u8x4 s8x4 tf32 s2f6x2 "
-        "b1 ue4m3 b8x16 b6x16_p32 b4x16_p64 "
+        "b1 b2 ue4m3 b8x16 b6x16_p32 b4x16_p64 "
         + " ".join(f"{e} {e}x2 {e}x4" for e in _NARROW.split())
     ).split()
 )

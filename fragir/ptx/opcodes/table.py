@@ -8,7 +8,14 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fragir.errors import FragirError, kind_of
-from fragir.ptx.opcodes import arithmetic, copies, matrices, memory, synchronisation
+from fragir.ptx.opcodes import (
+    arithmetic,
+    copies,
+    matrices,
+    memory,
+    synchronisation,
+    tensor_memory,
+)
 from fragir.ptx.opcodes.row import Found, Opcode, Opcodes
 from fragir.ptx.tree import Instruction
 
@@ -61,7 +68,7 @@ def opcodes(word: str) -> Sequence[Opcode]:
     return rows
 
 
-_FAMILIES = (arithmetic, memory, copies, synchronisation, matrices)
+_FAMILIES = (arithmetic, memory, copies, synchronisation, matrices, tensor_memory)
 OPCODES = Opcodes((row for family in _FAMILIES for row in family.OPCODES), opcodes)
 
 

@@ -148,22 +148,31 @@ isspacep.shared::cluster 7.8 sm_90
 wgmma.fence 8.0 hopper
 wgmma.commit_group 8.0 hopper
 wgmma.wait_group 8.0 hopper
-tcgen05.alloc 8.6 server
-tcgen05.dealloc 8.6 server
-tcgen05.relinquish_alloc_permit 8.6 server
-tcgen05.cp 8.6 server
-tcgen05.commit 8.6 server
-tcgen05.wait::ld 8.6 server
-tcgen05.wait::st 8.6 server
-tcgen05.fence::before_thread_sync 8.6 server
-tcgen05.fence::after_thread_sync 8.6 server
+tcgen05 8.6 server
+tcgen05.alloc.exclusive 9.4 server
+tcgen05.dealloc.exclusive 9.4 server
+tcgen05.ld.red 8.8 reducing
+tcgen05.ld.spcompress 9.4 ti16_a
+tcgen05.commit.multicast::cluster::16b 9.4 server
+tcgen05.commit.multicast::cluster::32b 9.4 ti16
+tcgen05.commit.sync_restrict::shared::read::mma::a 9.4 ti16
 tcgen05.shift 8.6 server_a
-tcgen05.mma 8.6 server
 tcgen05.mma.kind::i8 8.6 server_i8
+tcgen05.mma.kind::ti16 9.4 ti16
+tcgen05.mma.kind::mxf4nvf4 8.7 server
 tcgen05.mma.scale_vec::1X 8.6 server_a
 tcgen05.mma.scale_vec::2X 8.6 server_a
 tcgen05.mma.scale_vec::4X 8.6 server_a
-tcgen05.mma.kind::mxf4nvf4 8.7 server
+tcgen05.mma.block16 8.8 server
+tcgen05.mma.block32 8.8 server
+tcgen05.mma.sp.kind::mxf4 8.6 server_a
+tcgen05.mma.sp.kind::mxf4nvf4 8.7 server_a
+tcgen05.mma.scale-input-d 8.6 sm100
+tcgen05.mma.decompress::lut::b 9.4 ti16
+tcgen05.mma.collector::b::fill 9.4 ti16
+tcgen05.mma.collector::b::use 9.4 ti16
+tcgen05.mma.collector::b::lastuse 9.4 ti16
+tcgen05.mma.collector::b::discard 9.4 ti16
 
 ld.shared::cta 7.8 sm_70
 ld.shared::cluster 7.8 sm_90
@@ -372,6 +381,9 @@ EXACT: Mapping[str, tuple[str, ...]] = {
     "server": targets_with("server"),
     "server_a": targets_with("server", "a"),
     "server_i8": targets_with("i8", "a"),
+    "reducing": targets_with("reducing"),
+    "ti16": targets_with("ti16"),
+    "ti16_a": targets_with("ti16", "a"),
     "packed": targets_with("packed"),
     "rs": targets_with("rounding", "a"),
     "accelerated": targets_with("server consumer", "a"),
