@@ -305,6 +305,8 @@ KINDS: dict[str, str] = {
     "pending-source": "shared memory is overwritten that a wgmma or bulk copy may still read",
     "pending-copy": "bytes that an asynchronous copy has yet to write are used (stops the run)",
     "mbarrier": "an mbarrier is used before its initialisation, initialised twice, miscounted",
+    "tensor-memory": "tensor memory is allocated, freed or addressed against its rules",
+    "pending-tensor": "tensor memory that a tcgen05 instruction has yet to write (stops the run)",
     "divergent": "a collective instruction is not executed by the lanes that it needs, together",
     "wgmma-fence": "registers of a wgmma were written, or read, without a wgmma.fence before it",
     "wgmma-registers": "registers of a pending wgmma are touched (stops the run)",

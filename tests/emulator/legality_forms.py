@@ -408,7 +408,22 @@ FORMS: dict[str, tuple[str, ...]] = {
         "txq.width.b32 %r0, [%d0];",
         "suld.b.2d.b32.trap {%r0}, [%d0, {%r1, %r2}];",
         "sust.b.1d.b32.trap [%d0, {%r1}], {%r0};",
-        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+    ),
+    "tensor memory": (
+        "tcgen05.alloc.cta_group::<1|2>.sync.aligned<.shared::cta|>.b32 [%d0], <32|512>;",
+        "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r0, 64;",
+        "tcgen05.relinquish_alloc_permit.cta_group::<1|2>.sync.aligned;",
+        "tcgen05.ld.sync.aligned.<32x32b|16x64b>.x2<.pack::16b|>.b32 {%r0, %r1}, [%r2];",
+        "tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r0}, [%r2], 8;",
+        "tcgen05.st.sync.aligned.<32x32b|16x64b>.x2<.unpack::16b|>.b32 [%r2], {%r0, %r1};",
+        "tcgen05.wait::<ld|st>.sync.aligned;",
+        "tcgen05.fence::<before|after>_thread_sync;",
+        "tcgen05.cp.cta_group::1.<128x256b|4x256b|128x128b><|.b8x16.b6x16_p32|.b8x16.b4x16_p64> [%r0], %d0;",
+        "tcgen05.cp.cta_group::2.<64x128b.warpx2::02_13|64x128b.warpx2::01_23|32x128b.warpx4> [%r0], %d0;",
+        "tcgen05.shift.cta_group::1.down [%r0];",
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one<.shared::cluster|>.b64 [%d0];",
+        "tcgen05.mma<|.ws>.cta_group::1.kind::<f16|tf32|f8f6f4|i8> [%r0], %d0, %d1, %r2, 1;",
+        "tcgen05.mma<|.ws>.sp.cta_group::1.kind::<f16|tf32|f8f6f4|i8> [%r0], %d0, %d1, [%r1], %r2, 1;",
     ),
 }
 
@@ -416,11 +431,11 @@ FORMS: dict[str, tuple[str, ...]] = {
 REFUSED: dict[str, str] = {
     r"^multimem": "memory of several GPUs",
     r"^(istypep|tex|txq|suld|sust)": "textures and surfaces",
-    r"^tcgen05": "tensor memory",
     r"im2col::w": "the wide modes of im2col are described by figures only",
 }
 #: Patterns of forms that ptxas takes and the emulator does not, being no sensible spelling.
 STRICT: dict[str, str] = {
+    r"^tcgen05.*\.(b8x16|b6x16_p32|b4x16_p64)": "types of a decompression where there is none",
     r"^(mapa|getctarank)\.([us]32|s64)": "generic addresses of 32 bits, signed ones",
     r"^cp\.async\.(L2|shared|global|bulk_group|mbarrier)": "modifiers before .ca and .bulk",
     r"^(tensormap\.replace|barrier|bar|st|fence|mbarrier)\..*": "modifiers within the name, or twice",

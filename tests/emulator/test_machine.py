@@ -645,10 +645,7 @@ def test_faults_name_the_place(body: str, words: str) -> None:
     ("body", "words"),
     [
         ("frobnicate.u32 %r1, %r2;", r"frobnicate\.u32 is not known"),
-        (
-            "tcgen05.fence::before_thread_sync;",
-            r"tcgen05\.fence::before_thread_sync is not emulated",
-        ),
+        ("txq.width.b32 %r0, [%rd1];", r"txq\.width\.b32 is not emulated"),
         ("add.u32 %r1, %r2, %nothing;", r"%nothing is not declared"),
         ("add.u32 %r1, %r2, %rd1;", r"a \.b64 register cannot be used as \.u32"),
         ("bra NOWHERE;", r"label NOWHERE is not declared"),

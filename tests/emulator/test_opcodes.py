@@ -56,7 +56,7 @@ def launch(statement: str, **more: Any) -> Any:
         ("add.u32 %r0, %r1", "add.u32 takes 3 operands, not 2", "d, a, b"),
         ("setp.lt.and.u32 %p2, %r1, %r2", "takes 4 operands, not 3", "setp"),
         ("cvt.u8.u32.sat %r0, %r1, %r2", "takes 2 operands, not 3", "cvt.sat.u8."),
-        ("tcgen05.wait::ld.sync.aligned", "is not emulated: tensor memory", None),
+        ("txq.width.b32 %r0, [%d0]", "is not emulated: textures and surfaces", None),
         ("add.pred.u32 %r0, %r1, %r2", "is not emulated: what .pred means there", None),
         ("add.pred.ftz.u32 %r0, %r1, %r2", "no instruction add.pred.ftz", "it is written"),
         ("mbarrier.test_wait.b64 %p1|%p2, [%d0], %d1", "is not emulated: a second result", None),

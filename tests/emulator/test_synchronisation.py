@@ -12,7 +12,8 @@ from fragir.emulator.report import PERFORMANCE, Asynchrony
 from .faults import Fault, faults
 from .test_races import KINDS as RACES
 
-ELSEWHERE = {"uninitialised", "fragment", "limit"}
+#: Their faults are planted by other tests.
+ELSEWHERE = {"uninitialised", "fragment", "limit", "tensor-memory", "pending-tensor"}
 FAULTS = [f for f in faults() if f.kind not in RACES | PERFORMANCE | ELSEWHERE]
 
 

@@ -101,6 +101,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The shared (.shared) state space is a memory that is owned by an executing CTA and is "
         "accessible to the threads of all the CTAs within a cluster.",
     ),
+    # Warps of one warpgroup with roles of their own, which all give back as many registers.
+    "setmaxnreg": (
+        "setmaxnreg",
+        "The mandatory .aligned modifier indicates that all threads in the warpgroup must execute "
+        "the same setmaxnreg instruction.",
+    ),
     # An arrival whose phase nobody waits for: the thread exits.
     "cluster-wait": (
         "barrier.cluster",

@@ -44,6 +44,7 @@ class Plane:
         self.memory.globals = Arena(machine.memory.globals.bytes.size)
         self.memory.shared = Arena(machine.memory.shared.bytes.size)
         self.memory.local = Arena(machine.memory.local.bytes.size)
+        self.tensor = self.machine.tensor = machine.tensor.beside(self.machine)
 
     def reset(self) -> None:
         """New blocks: registers are zero, shared and local memory as `fill` says."""
@@ -51,6 +52,7 @@ class Plane:
             rows[...] = 0
         self.memory.shared.bytes[...] = self.fill
         self.memory.local.bytes[...] = self.fill
+        self.tensor.forget()
 
     def row(self, register: Register) -> Row:
         return self.machine.files[register.width][register.index]

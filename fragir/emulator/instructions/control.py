@@ -7,6 +7,7 @@ import numpy as np
 from fragir.emulator.instructions.barriers import barrier_terminator
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.tensor_memory import allocation_terminator
 from fragir.emulator.machine.lanes import Mask, Row, Select, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
@@ -137,6 +138,8 @@ class Control:
                 return self._exit()
             case "trap":
                 return self._trap(ins.opcode[0])
+            case "allocation":
+                return allocation_terminator(self.decoder, ins, at, self.scheduler.gather)
             case _:
                 return barrier_terminator(self.decoder, ins, at + 1)
 

@@ -134,6 +134,8 @@ class Decoding:
         ins = placed.ins
         row = program.opcode(ins)
         if row.ends:
+            if row.together:
+                code.collectives[at] = needs(decoder, ins)
             terminator = control.terminator(at)
             asked = list(overriding(machine.hooks, "on_barrier")) if row.ends != "branch" else []
             for hook in overriding(machine.hooks, "wrap_terminator"):

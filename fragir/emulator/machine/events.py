@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from fragir.emulator.machine.arena import AccessPattern, Spaces
 from fragir.emulator.machine.lanes import LANES, Mask, Select
 from fragir.emulator.machine.memory import DeviceMemory
+from fragir.emulator.machine.tensor_work import TensorAccess, TensorCommit, TensorWork
 from fragir.emulator.machine.transfers import Copy, Issue, Transfer
 from fragir.emulator.numbers.types import I64, Array, Bools
 
@@ -125,6 +126,32 @@ class Observer:
 
     def on_wgmma_complete(self, item: Issue) -> None:
         """A wgmma has written its accumulator."""
+
+    # -- tensor memory ---------------------------------------------------------------------------
+
+    def on_tensor_allocate(self, block: int, first: int, count: int, lane: int) -> None:
+        """A resident block has got columns of tensor memory, by the warp of `lane`."""
+
+    def on_tensor_address(self, access: Access) -> None:
+        """tcgen05.alloc is about to store the address of what it has got; behind `on_access`."""
+
+    def on_tensor_free(self, block: int, first: int, count: int, lane: int) -> None:
+        """A resident block is about to give columns of tensor memory back."""
+
+    def on_tensor_access(self, access: TensorAccess) -> None:
+        """A warp is about to load from tensor memory, or to store there."""
+
+    def on_tensor_issue(self, work: TensorWork) -> None:
+        """An mma, cp or shift of tcgen05 is issued."""
+
+    def on_tensor_execute(self, work: TensorWork) -> None:
+        """An mma, cp or shift of tcgen05 is about to read its operands and to write its result."""
+
+    def on_tensor_commit(self, commit: TensorCommit) -> None:
+        """A tcgen05.commit is issued."""
+
+    def on_tensor_arrive(self, commit: TensorCommit, position: int) -> None:
+        """What a tcgen05.commit is for is done; it arrives at the mbarrier at a position."""
 
     # -- synchronisation -------------------------------------------------------------------------
 

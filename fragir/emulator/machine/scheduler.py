@@ -316,7 +316,7 @@ class Scheduler:
         for at, step in block.pairs:
             self._at = at
             if mask is not None and at in self.code.collectives:
-                left = self._gather(at, sel, mask)
+                left = self.gather(at, sel, mask)
                 if left is None:
                     return None
                 sel, mask = left
@@ -329,7 +329,7 @@ class Scheduler:
         self._at = block.end
         return sel, mask
 
-    def _gather(self, at: int, sel: Select, mask: Bools) -> tuple[Select, Mask] | None:
+    def gather(self, at: int, sel: Select, mask: Bools) -> tuple[Select, Mask] | None:
         """Hold the warps whose named lanes have not all come to the collective at `at`."""
         machine = self.machine
         needs = self.code.collectives[at]
@@ -434,7 +434,7 @@ class Scheduler:
                     hook.on_wave_end()
             return False
         self.back_edges[:] = 0
-        if machine.engine.end_round():
+        if machine.engine.end_round() or machine.tensor.end_round():
             machine.progress = True
         held = (key & (PARKED | WAITING)) != 0
         if machine.progress:

@@ -291,13 +291,12 @@ class ScaledGroups:
         element = ElementPlace("e2m1", mask=0xF)
         left, right = spread_operands(element.decode(a), element.decode(b), kept)
         products = left.value * right.value  # [k, m, n, W]; exact, and so are the sums
-        depth = products.shape[0]
-        groups = 4
-        parts = products.reshape(groups, depth // groups, *products.shape[1:])
+        groups = len(products) // self.GROUP
+        parts = products.reshape(groups, self.GROUP, *products.shape[1:])
         sums = np.add.reduce(parts, axis=1).astype(np.float64)
         nothing = ~np.logical_or.reduce(parts != 0, axis=1)
         blocks = scales.a.shape[1]
-        block = np.arange(groups) * blocks // groups
+        block = [group * blocks // groups for group in range(groups)]
         sig_a, exp_a = scale_values(self.scale, np.moveaxis(scales.a, 1, 0)[block])
         sig_b, exp_b = scale_values(self.scale, np.moveaxis(scales.b, 1, 0)[block])
         significand = sig_a[:, :, None] * sig_b[:, None]  # [groups, m, n, W]

@@ -35,7 +35,7 @@ class Ldmatrix(TensorOp):
         """`u8[W, rows, 16]`, the bytes at each row's address -> registers `u32[r.count, W, 32]`."""
         warps = data.shape[0]
         if self.packed_bits:
-            data = _unpack(data, self.packed_bits)
+            data = unpack_elements(data, self.packed_bits)
         units = data.view(np.uint16) if self.fragment.bits == 16 else data
         codes = np.ascontiguousarray(units.reshape(warps, -1).T).astype(np.uint32)
         return self.fragment.store(codes).astype(np.uint32, copy=False)
@@ -72,10 +72,10 @@ class Movmatrix(TensorOp):
         return self.result.store(self.source.load(a)).astype(np.uint32, copy=False)
 
 
-def _unpack(data: U8, bits: int) -> U8:
-    """16 elements of `bits` bits, low bits first, one to a byte: `[W, R, 16]` -> the same shape."""
+def unpack_elements(data: U8, bits: int) -> U8:
+    """16 elements of `bits` bits, low bits first, one to a byte: `[..., 16]` -> the same shape."""
     raised = np.unpackbits(data, axis=-1, bitorder="little")[..., : 16 * bits]
-    parts = raised.reshape(*data.shape[:2], 16, bits)
+    parts = raised.reshape(*data.shape[:-1], 16, bits)
     return np.packbits(parts, axis=-1, bitorder="little")[..., 0]
 
 

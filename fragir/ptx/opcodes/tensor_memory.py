@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from fragir.ptx.opcodes.row import Columns, Opcode, rule_apart
 
-#: Of all of them, as long as nothing executes them.
-_REFUSED: Columns = {"missing": "tensor memory"}
-_WARP: Columns = {"together": "warp", **_REFUSED}
-_LATER: Columns = {"asynchronous": True, "by_proxy": True, "bits": "tensor", **_REFUSED}
+_WARP: Columns = {"together": "warp"}
+_LATER: Columns = {"asynchronous": True, "by_proxy": True, "bits": "tensor"}
 
 # -- allocation -----------------------------------------------------------------------------------
 
-_ALLOCATION: Columns = {"step": "allocate tensor memory", "ends": "allocation", **_WARP}
+_ALLOCATION: Columns = {"ends": "allocation", **_WARP}
 _ALLOCATIONS: tuple[Opcode, ...] = (
     Opcode(
         "tcgen05.alloc",
@@ -21,6 +19,12 @@ _ALLOCATIONS: tuple[Opcode, ...] = (
     Opcode("tcgen05.dealloc", "{.exclusive}.PAIR.sync.aligned.b32 a, n", **_ALLOCATION),
     Opcode("tcgen05.relinquish_alloc_permit", ".PAIR.sync.aligned", **_ALLOCATION),
 )
+
+#: Why something is not emulated.
+_FIGURES = "what it writes is described by figures only"
+_TABLES = "how its tables lie in tensor memory is described by figures only"
+_SIXTEEN = "nobody has described the arithmetic of kind::ti16"
+_RESTRICTED = "what it restricts is not documented"
 
 # -- loads and stores -----------------------------------------------------------------------------
 
@@ -58,10 +62,14 @@ _MOVES: tuple[Opcode, ...] = (
         ),
         **_LOAD,
     ),
-    Opcode("tcgen05.ld.spcompress", f"{_COMPRESSED}.f32.b2 d:b32, d2:f32, [t]", **_LOAD),
+    Opcode(
+        "tcgen05.ld.spcompress",
+        f"{_COMPRESSED}.f32.b2 d:b32, d2:f32, [t] ! {_FIGURES}",
+        **_LOAD,
+    ),
     Opcode(
         "tcgen05.ld.red.spcompress",
-        f"{_COMPRESSED}{{.NaN}}.f32.b2 d:b32, d2:f32, d3:f32, [t]",
+        f"{_COMPRESSED}{{.NaN}}.f32.b2 d:b32, d2:f32, d3:f32, [t] ! {_FIGURES}",
         **_LOAD,
     ),
     Opcode(
@@ -84,17 +92,19 @@ _ORDER: tuple[Opcode, ...] = (
         for way in ("ld", "st")
     ),
     *(
-        Opcode(f"tcgen05.fence::{way}_thread_sync", "", step="tensor fence", **_REFUSED)
+        Opcode(f"tcgen05.fence::{way}_thread_sync", "", step="tensor fence")
         for way in ("before", "after")
     ),
     Opcode(
         "tcgen05.commit",
-        ".PAIR.mbarrier::arrive::one{.sync_restrict::shared::read::mma::a}{.shared::cluster}"
-        "{.MULTI_BITS}.b64 [m]{, c?MULTI_BITS}",
+        f"""
+        .PAIR.mbarrier::arrive::one{{.shared::cluster}}{{.MULTI_BITS}}.b64 [m]{{, c?MULTI_BITS}}
+        .PAIR.mbarrier::arrive::one.sync_restrict::shared::read::mma::a{{.shared::cluster}}\
+            {{.MULTI_BITS}}.b64 [m]{{, c?MULTI_BITS}} ! {_RESTRICTED}
+        """,
         step="commit tensor work",
         asynchronous=True,
         bits="mbarrier",
-        **_REFUSED,
     ),
 )
 
@@ -105,6 +115,7 @@ _COPIED = ("128x256b|4x256b|128x128b", "64x128b.warpx2::02_13|warpx2::01_23", "3
 _PLAIN = "[t], a, b:b64{, [e]?sp}, i:b32{, mask}, p:pred"
 _LOOKED_UP = "[t], a, b:b64, [l], i:b32{, mask}, p:pred"
 _SCALED = "[t], a, b:b64{, [e]?sp}, i:b32, [sa], [sb], p:pred"
+_APART = "[t], a, b:b64{, [e]?sp}, i:b32, p:pred{, z:b64}"
 _UNDOCUMENTED = "what scale-input-d does to integers is not documented"
 _HINTS = "{.USE_A}{.USE_B}"
 _PRODUCTS: tuple[Opcode, ...] = (
@@ -123,17 +134,18 @@ _PRODUCTS: tuple[Opcode, ...] = (
         "tcgen05.mma",
         f"""
         {{.sp}}.PAIR.kind::f16|kind::tf32{{.ashift}}{_HINTS} {_PLAIN}{{, scale}}
-        {{.sp}}.PAIR.kind::f8f6f4|kind::ti16{{.ashift}}{_HINTS} {_PLAIN}
+        {{.sp}}.PAIR.kind::f8f6f4{{.ashift}}{_HINTS} {_PLAIN}
+        {{.sp}}.PAIR.kind::ti16{{.ashift}}{_HINTS} {_PLAIN} ! {_SIXTEEN}
         {{.sp}}.PAIR.kind::i8{{.ashift}}{{.USE_A}} {_PLAIN}
         {{.sp}}.PAIR.kind::i8{{.ashift}}{{.USE_A}}\
             [t], a, b:b64{{, [e]?sp}}, i:b32, mask, p:pred, scale ! {_UNDOCUMENTED}
-        .PAIR.kind::f8f6f4.decompress::lut::b{_HINTS} {_LOOKED_UP}
+        .PAIR.kind::f8f6f4.decompress::lut::b{_HINTS} {_LOOKED_UP} ! {_TABLES}
         {{.sp}}.PAIR.kind::mxf8f6f4.block_scale{{.scale_vec::1X|block32}}{_HINTS} {_SCALED}
         {{.sp}}.PAIR.kind::mxf4.block_scale{{.scale_vec::2X|block32}}{_HINTS} {_SCALED}
         {{.sp}}.PAIR.kind::mxf4nvf4.block_scale.scale_vec::2X|scale_vec::4X|block16|block32{_HINTS}\
             {_SCALED}
         .PAIR.kind::mxf8f6f4.block_scale.decompress::lut::b{{.scale_vec::1X|block32}}{_HINTS}\
-            [t], a, b:b64, [l], i:b32, [sa], [sb], p:pred
+            [t], a, b:b64, [l], i:b32, [sa], [sb], p:pred ! {_TABLES}
         """,
         step="tensor product",
         rules=(rule_apart("ashift", "collector::a::fill collector::a::use"),),
@@ -141,8 +153,10 @@ _PRODUCTS: tuple[Opcode, ...] = (
     ),
     Opcode(
         "tcgen05.mma.ws",
-        "{.sp}.cta_group::1.kind::f16|kind::tf32|kind::f8f6f4|kind::i8|kind::ti16{.USE_BANK}"
-        " [t], a, b:b64{, [e]?sp}, i:b32, p:pred{, z:b64}",
+        f"""
+        {{.sp}}.cta_group::1.kind::f16|kind::tf32|kind::f8f6f4|kind::i8{{.USE_BANK}} {_APART}
+        {{.sp}}.cta_group::1.kind::ti16{{.USE_BANK}} {_APART} ! {_SIXTEEN}
+        """,
         step="tensor product",
         **_LATER,
     ),

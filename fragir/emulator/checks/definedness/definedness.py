@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.checks.definedness.accesses import AccessedBits, Copies
 from fragir.emulator.checks.definedness.computing import Computing, chosen_steps
-from fragir.emulator.checks.definedness.matrices import Matrices
+from fragir.emulator.checks.definedness.matrices import Matrices, TensorBits
 from fragir.emulator.checks.definedness.registers import Choices, Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
@@ -37,14 +37,17 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.events import Access
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorWork
     from fragir.emulator.machine.transfers import Copy, Issue, Transfer
 
 #: What is looked at by steps of its own, whatever is in doubt.
 _ELSEWHERE = (
     *("results", "store later", "fill", "load fragment", "store fragment", "atomic", "matrix"),
     *("wgmma", "mbarrier", "new mbarrier", "copy", "bulk copy"),
+    *("tensor", "tensor load", "tensor store"),
 )
 
 
@@ -60,6 +63,7 @@ class Definedness(Hooks):
         self.computing = Computing(undefined)
         self.matrices = Matrices(machine, undefined)
         self.copies = Copies(self.plane, undefined.causes, self.uses)
+        self.tensor = TensorBits(machine, undefined)
 
     def partial(self) -> Any:
         decided, self.undefined.decided = self.undefined.decided, set()
@@ -85,6 +89,15 @@ class Definedness(Hooks):
 
     def on_transfer_complete(self, transfer: Transfer) -> None:
         self.copies.note_transferred(transfer)
+
+    def on_tensor_allocate(self, block: int, first: int, count: int, lane: int) -> None:
+        self.tensor.allocate(block, first, count)
+
+    def on_tensor_address(self, access: Access) -> None:
+        self.tensor.define(access)
+
+    def on_tensor_execute(self, work: TensorWork) -> None:
+        self.tensor.execute(work)
 
     # -- decoding --------------------------------------------------------------------------------
 
@@ -225,6 +238,10 @@ class Definedness(Hooks):
                 return steps + self.undefined.clear(each.written)
             case "copy" | "bulk copy":
                 return steps + self.uses.checks(ins, data, "an operand of a copy")
+            case "tensor":
+                return steps + self.uses.checks(ins, data, f"an operand of {row.name}")
+            case "tensor load" | "tensor store":
+                return [*steps, self.tensor.moved(d, ins, each.written)]
             case _:
                 return steps + self.computing.steps(d, ins, each, data)
 

@@ -1,4 +1,5 @@
-"""Undefined bits under mma, wmma.mma and wgmma: by the rows and columns that depend on them."""
+"""Undefined bits under mma, wmma.mma, wgmma and tcgen05: by the rows and columns that depend on
+them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.events import Access
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.tensor_work import TensorWork
 
 
 # -- elements --------------------------------------------------------------------------------------
@@ -394,3 +397,52 @@ def _by_width(registers: Sequence[Register]) -> dict[int, npt.NDArray[np.intp]]:
         width: np.array(sorted({r.index for r in registers if r.width == width}), np.intp)
         for width in sorted({r.width for r in registers})
     }
+
+
+# -- tensor memory ---------------------------------------------------------------------------------
+# What is allocated is undefined, and so is what comes of it.
+
+_UNDEFINED = np.uint32(0xFFFFFFFF)
+
+
+class TensorBits:
+    """A word that depends on anything undefined is undefined as a whole; no cause is kept."""
+
+    def __init__(self, machine: Machine, undefined: Undefined) -> None:
+        self.machine, self.undefined = machine, undefined
+        self.plane, self.causes = undefined.plane, undefined.causes
+
+    def allocate(self, block: int, first: int, count: int) -> None:
+        columns = slice(first, first + count)
+        self.plane.tensor.words[block][:, columns] = _UNDEFINED
+        self.causes.plane.tensor.words[block][:, columns] = 0
+
+    def define(self, access: Access) -> None:
+        """tcgen05.alloc writes an address to shared memory."""
+        for arena, at, _ in access.parts():
+            if arena is self.machine.memory.shared:
+                for position in at.ravel().tolist():
+                    self.plane.memory.shared.bytes[position : position + access.size] = 0
+
+    def execute(self, work: TensorWork) -> None:
+        shared, words = self.plane.memory.shared.bytes, self.plane.tensor.words
+        dirty = shared.reshape(-1, 16)[work.shared >> 4].any()
+        dirty = dirty or any(region.of(words).any() for region in work.reads)
+        if not dirty and work.whole:
+            for region in work.writes:
+                region.put(words, 0)
+        else:
+            work.spread(shared, words, self.machine.tensor.words)
+        for region in work.writes:
+            region.put(self.causes.plane.tensor.words, 0)
+
+    def moved(self, d: Decoder, ins: tree.Instruction, written: Sequence[Register]) -> Step:
+        """ld and st: the same on undefined bits."""
+        step = self.undefined.repeat(d, ins)
+        look = self.undefined.settle(written)
+
+        def run(sel: Select, mask: Mask) -> None:
+            step(sel, mask)
+            look()
+
+        return run

@@ -168,11 +168,11 @@ def ones_where(bad: Array, dtype: npt.DTypeLike) -> Array:
 
 
 #: What comes from elsewhere than registers: from memory, another lane, a call.
-_ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results", "wgmma")
+_ELSEWHERE = ("load", "load fragment", "tensor load", "atomic", "shuffle", "results", "wgmma")
 #: Words of loads and atomics on memory that counts as defined.
 _DEFINED = frozenset(("global", "const", "param::entry"))
 #: What gives defined registers, or those of memory, whatever its operands are.
-_OWN = ("load", "load fragment", "atomic")
+_OWN = ("load", "load fragment", "tensor load", "atomic")
 
 
 class FollowedRegisters:

@@ -34,6 +34,7 @@ from fragir.emulator.checks.obliviousness.ways import (
     GLOBAL,
     LOCAL,
     SHARED,
+    TENSOR,
     VOTE,
     DataSink,
     Ways,
@@ -56,8 +57,10 @@ from fragir.emulator.report import ArrayValues, OpenValue
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.events import Access
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorWork
     from fragir.emulator.machine.transfers import Copy, Issue, Transfer
     from fragir.emulator.program.dataflow import Roles
     from fragir.emulator.program.program import Program
@@ -91,6 +94,7 @@ class Obliviousness(Hooks):
         )
         self._votes = self._rows(voting)
         self._voted = np.zeros(machine.warps, np.uint8)  # by block of the wave
+        self._tensor = np.zeros(machine.blocks, np.uint8)
 
     def overrides(self, name: str) -> bool:
         """Mostly there is nothing to follow, and nothing to be told."""
@@ -168,6 +172,22 @@ class Obliviousness(Hooks):
         if self.followed:
             self.marks.start_wave()
             self._voted[...] = 0
+            self._tensor[...] = 0
+
+    def on_tensor_execute(self, work: TensorWork) -> None:
+        """All words of a block's tensor memory have the same marks."""
+        if not self.followed & TENSOR:
+            return
+        chunks = self.plane.memory.shared.bytes.reshape(-1, 16)[work.shared >> 4]
+        marks = int(np.bitwise_or.reduce(chunks, axis=None)) if chunks.size else 0
+        for region in work.reads:
+            marks |= int(self._tensor[region.block])
+        for region in work.writes:
+            self._tensor[region.block] |= marks
+
+    def on_tensor_address(self, access: Access) -> None:
+        for arena, at, _ in access.parts() if self.followed else ():
+            self.marks.beside(arena).bytes[at.reshape(-1, 1) + np.arange(access.size)] = 0
 
     def on_copy_complete(self, copy: Copy) -> None:
         if self.followed & SHARED:
@@ -310,8 +330,10 @@ class Obliviousness(Hooks):
                 if moves(ins) is None or not self.followed & (SHARED | GLOBAL):
                     return steps
                 return [*steps, *self._map(d, ins), self._remember(ins)]
-            case "wgmma":
+            case "wgmma" | "tensor":
                 return steps
+            case "tensor load" | "tensor store":
+                return [*steps, *self._through_tensor(row.bits == "tensor load", each)]
             case "results":
                 moved = Calls(PlaneDecoder(d, self.plane)).end(ins)
                 return [*steps, moved, self._even(each.written)] if self._calls else steps
@@ -322,6 +344,23 @@ class Obliviousness(Hooks):
                 return [*steps, *([self._repeat(d, ins)] if copied else [])]
             case _:
                 return [*steps, *self._compute(d, ins, each, together=bool(row.together))]
+
+    def _through_tensor(self, loads: bool, each: Roles) -> list[Step]:
+        """ld and st of tensor memory."""
+        rows = self._rows(each.written if loads else each.read)
+        if not rows:
+            return []
+
+        def run(sel: Select, mask: Mask) -> None:
+            blocks = self.machine.block_of[np.arange(self.machine.warps)[sel]]
+            if loads:
+                for row in rows:
+                    row[sel] = spread(self._tensor[blocks][:, None], row)
+            elif (marks := joined(rows, sel)) is not None:
+                marks = marks if mask is None else np.where(mask, marks, 0)
+                np.bitwise_or.at(self._tensor, blocks, np.bitwise_or.reduce(marks, axis=1))
+
+        return [run]
 
     @property
     def _calls(self) -> int:

@@ -21,8 +21,8 @@ from fragir.ptx import tree
 from fragir.ptx.opcodes.row import Opcode
 
 #: Nodes that are no registers, one bit each.
-GLOBAL, SHARED, LOCAL, CONST, CALL, CARRY, VOTE = (1 << i for i in range(7))
-_FIRST = 7  # the bit of the first register
+GLOBAL, SHARED, LOCAL, CONST, CALL, CARRY, VOTE, TENSOR = (1 << i for i in range(8))
+_FIRST = 8  # the bit of the first register
 _ANYWHERE = GLOBAL | SHARED | LOCAL | CONST
 #: The parameters of functions are variables of the lane; nothing of an array is in a kernel's.
 _MEMORY = {
@@ -33,7 +33,7 @@ _MEMORY = {
 #: These read the carry; what writes it has the word cc.
 CARRYING = frozenset(("addc", "subc", "madc"))
 #: Whose operands beside addresses say how much, from where or for whom.
-_TOLD = ("copy", "bulk copy", "mbarrier", "new mbarrier", "fill")
+_TOLD = ("copy", "bulk copy", "mbarrier", "new mbarrier", "fill", "tensor")
 
 
 class DataSink(NamedTuple):
@@ -117,6 +117,8 @@ class Ways:
                 else:
                     called = tuple(registers(self.program, placed, name))
                     yield DataSink("which function is called", called)
+            case "allocation":
+                yield DataSink(f"an operand of {row.name}", each.read)
             case "barrier" | "cluster barrier":
                 said = each.operands[1:-1] if "red" in ins.opcode else each.operands
                 yield DataSink(f"an operand of {row.name}", tuple(r for some in said for r in some))
@@ -187,6 +189,12 @@ class Ways:
                     yield moved
             case "wgmma":
                 yield data | SHARED, written
+            case "tensor":
+                yield SHARED | TENSOR, TENSOR
+            case "tensor load":
+                yield TENSOR, written
+            case "tensor store":
+                yield data, TENSOR
             case "results":
                 yield CALL | LOCAL, written
             case _ if row.ends == "call":

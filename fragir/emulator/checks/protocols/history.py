@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.events import BarrierEvent, Event
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorCommit
     from fragir.emulator.machine.transfers import Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
@@ -171,6 +172,9 @@ class History(Hooks):
                 if phase >= 0 and (last is None or last.phase < phase):
                     known.passed[warp] += 1
                 known.seen[warp] = Passed(phase, site, self.now())
+
+    def on_tensor_commit(self, commit: TensorCommit) -> None:
+        self._later[commit.lane] = self.sites.current
 
     def on_transfer_issue(self, transfer: Transfer) -> None:
         if transfer.signal >= 0:

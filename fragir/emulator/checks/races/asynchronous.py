@@ -76,7 +76,7 @@ class BulkCopies:
                 if (bad := clocks.unordered(lanes, recs)).any():
                     self.races.clash_each("write", self.sites.current, bad, lanes, where, recs)
             else:
-                self._visible(where, lanes, recs)
+                self.must_see(where, lanes, recs)
                 self._refills(places, lane)
             self.races.after_reads(self.sites.current, places, lanes, False, alone=True)
             mine = record(ASYNC + clocks.now, column, self.sites.current, transfer.atomic)
@@ -88,12 +88,12 @@ class BulkCopies:
             column = clocks.agent(lane, *agent)
             places = shared.places(transfer.reads, CHUNK)
             lanes = np.full(places.shape, lane, np.int64)
-            self._visible(places << shared.shift, lanes, shared.written[places])
+            self.must_see(places << shared.shift, lanes, shared.written[places])
             rec = record(ASYNC + clocks.now, column, self.sites.current)
             shared.chunk_read[transfer.reads // CHUNK, -1] = rec
         clocks.now += 1
 
-    def _visible(self, where: I64, lanes: I64, recs: I64) -> None:
+    def must_see(self, where: I64, lanes: I64, recs: I64) -> None:
         """What the asynchronous proxy is to access must be visible to it."""
         some = unlike(recs)  # the lane is the same everywhere
         if not self.clocks.invisible(lanes.ravel()[some], recs.ravel()[some]).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -307,12 +307,16 @@ class MbarrierPhases:
     ) -> None:
         self.clocks, self.arrivals = context.clocks, arrivals
         self.objects, self.exits = objects, exits
+        #: What is left of what a relaxed wait makes known, to these lanes.
+        self.defers: Callable[[I32, I64], I32] | None = None
         self.start_wave()
 
     def start_wave(self) -> None:
         self._arrived: dict[int, I32] = {}  # in the phase that runs
         self._phases: dict[int, I32] = {}  # up to the last one complete
         self._landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
+        #: What the arrival that happens hands on, where that was known before.
+        self.handing_on: I32 | None = None
 
     def note_copied(self, position: int, column: int, time: int) -> None:
         """A bulk copy of that time has moved its bytes, and signalled an mbarrier."""
@@ -334,7 +338,9 @@ class MbarrierPhases:
         if kind in ("arrive", "expect"):
             self.exits.arrives(position, lanes)
         if kind == "arrive":
-            published = self.arrivals.published_records(lanes)
+            published, self.handing_on = self.handing_on, None
+            if published is None:
+                published = self.arrivals.published_records(lanes)
             self._arrived[position] = later(published, self._arrived.get(position))
         elif kind == "phase":
             vector = later(
@@ -345,4 +351,7 @@ class MbarrierPhases:
                 vector[0, column] = time
             self._phases[position] = later(vector, self._phases.get(position))
         elif kind == "wait" and position in self._phases:
-            clocks.acquire(lanes, self._phases[position])
+            vector = self._phases[position]
+            if self.defers is not None and self.arrivals.is_relaxed():
+                vector = self.defers(vector, lanes)
+            clocks.acquire(lanes, vector)

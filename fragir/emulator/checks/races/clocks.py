@@ -67,6 +67,9 @@ _WAITS = {
     "passes at once)",
     "bulk": ": lane {} by cp.async.bulk.wait_group.read, and then the others by a barrier",
     "wgmma": ": its warpgroup by wgmma.wait_group",
+    "tensor": ": by the mbarrier of a tcgen05.commit behind it",
+    "tensor ld": ": its warp by tcgen05.wait::ld, or by using the registers, then by a barrier",
+    "tensor st": ": its warp by tcgen05.wait::st, and then the others by a barrier",
 }
 
 

@@ -98,6 +98,10 @@ class Findings:
         address = GLOBAL_BASE + position
         self._say("global", kind, letter, site, other, text, lane=lane, address=address, rec=rec)
 
+    def tensor(self, site: int, other: int, lane: int, address: int, text: str) -> None:
+        """The same about a word of tensor memory."""
+        self._say("tensor", "race", None, site, other, text, lane=lane, address=address, rec=None)
+
     def _say(
         self,
         space: str,

@@ -51,6 +51,7 @@ from fragir.emulator.checks.races.hearsay import Clusters, Hearsay
 from fragir.emulator.checks.races.shared_places import SharedPlaces, unit_of
 from fragir.emulator.checks.races.shared_races import SharedRaces
 from fragir.emulator.checks.races.strong_accesses import StrongAccesses
+from fragir.emulator.checks.races.tensor_memory import TensorRaces
 from fragir.emulator.checks.races.undisputed import compiled_ledgers
 from fragir.emulator.checks.synchronisation import Sites
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.events import BarrierEvent, Event
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorAccess, TensorCommit, TensorWork
     from fragir.emulator.machine.transfers import Copy, Issue, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.opcodes.row import Opcode
@@ -176,6 +178,10 @@ class Races(Hooks):
         )
         self.bulk = BulkCopies(context, self.shared, self.mbarriers, self.phases)
         self.wgmma = WgmmaReads(context, self.shared)
+        self.tensor: TensorRaces | None = None
+        if any(row.name.startswith("tcgen05.") for row, _ in program.rows()):
+            self.tensor = TensorRaces(context, program, self.bulk)
+            self.phases.defers = self.tensor.without
         self.global_places = GlobalPlaces(
             machine, clocks, self.clusters, strengths(program, SITE_MASK)
         )
@@ -232,6 +238,8 @@ class Races(Hooks):
             self.clocks,
         ):
             part.start_wave()
+        if self.tensor is not None:
+            self.tensor.start_wave()
         first = self.machine.first_block // self.machine.cluster_size
         self.global_places.start_wave(first + 1)
 
@@ -281,6 +289,26 @@ class Races(Hooks):
     def on_wgmma_issue(self, item: Issue) -> None:
         self.wgmma.issue(item)
 
+    def on_tensor_access(self, access: TensorAccess) -> None:
+        if self.tensor is not None:
+            self.tensor.access(access)
+
+    def on_tensor_issue(self, work: TensorWork) -> None:
+        if self.tensor is not None:
+            self.tensor.issue(work)
+
+    def on_tensor_commit(self, commit: TensorCommit) -> None:
+        if self.tensor is not None:
+            self.tensor.commit(commit)
+
+    def on_tensor_arrive(self, commit: TensorCommit, position: int) -> None:
+        if self.tensor is not None:
+            self.phases.handing_on, self.sites.current = self.tensor.arriving(commit)
+
+    def on_tensor_free(self, block: int, first: int, count: int, lane: int) -> None:
+        if self.tensor is not None:
+            self.tensor.free(self.sites.current, block, first, count, lane)
+
     def on_barrier(
         self,
         kind: BarrierEvent,
@@ -308,11 +336,20 @@ class Races(Hooks):
     def wrap_terminator(
         self, d: Decoder, instruction: Instruction, terminator: Terminator
     ) -> Terminator:
+        if self.program.opcode(instruction).ends == "allocation":
+            return self.sites.during_terminator(instruction, terminator)
         return self.sites.during_barrier(instruction, terminator)
 
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]
         words, row = ins.opcode, d.program.opcode(ins)
+        if self.tensor is not None:
+            if row.bits != "tensor load":
+                step = self.tensor.using(group, step)
+            if row.name in ("tcgen05.wait::ld", "tcgen05.wait::st"):
+                return self._after(step, partial(self.tensor.wait, row.name[-2:] == "ld"))
+            elif row.name == "tcgen05.fence::after_thread_sync":
+                return self._after(step, self.tensor.fence)
         if row.bits == "fill":
             return self.stores.strong(step)
         if row.bits == "store later":
@@ -347,6 +384,8 @@ class Races(Hooks):
     def compiled(self, d: Decoder, instruction: Instruction) -> bool:
         """Barriers of blocks, and plain accesses where the last record of a place says all."""
         row = d.program.opcode(instruction)
+        if self.tensor is not None and id(instruction) in self.tensor.registers.users:
+            return False
         if row.ends:
             return row.ends == "barrier" and self.machine.cluster_size == 1
         if row.access not in ("load", "store") or row.together:

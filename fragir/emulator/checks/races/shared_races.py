@@ -134,14 +134,16 @@ class SharedRaces:
     def _letter(self, what: str, site: int, lane: int, rec: int) -> str | None:
         """The sentence that is all that speaks against an access, if there is one.
 
-        No machine gets it wrong when wgmma reads what cp.async has copied.
+        No machine gets it wrong when wgmma reads what cp.async has copied, or when a copy comes to
+        where tcgen05.alloc has left its address.
         """
         if what in ("read", "write"):
             told = self.told.knows(lane, rec, None)
             return None if told is None else told.sentence
         reader, writer = (self.sites.instruction(s).opcode for s in (site, site_of(rec)))
         copied = writer[:2] == ("cp", "async") and "bulk" not in writer
-        return "proxies" if what == "invisible" and reader[0] == "wgmma" and copied else None
+        harmless = (reader[0] == "wgmma" and copied) or writer[:2] == ("tcgen05", "alloc")
+        return "proxies" if what == "invisible" and harmless else None
 
     def clash_each(
         self,

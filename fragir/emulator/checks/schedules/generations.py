@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.events import BarrierEvent, Event
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorCommit
     from fragir.emulator.machine.transfers import Issue, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.opcodes.row import Opcode
@@ -105,6 +106,9 @@ class Generations(Hooks):
         self._mbarriers: dict[int, Mbarrier] = {}
         self._copies: dict[tuple[int, int], deque[tuple[int, int, I32]]] = {}
         self._products: dict[int, I32] = {}
+        #: Commits of tcgen05 by identity and mbarrier: as `_copies`.
+        self._commits: dict[tuple[int, int], tuple[int, int, I32]] = {}
+        self._arriving: tuple[int, int, I32] | None = None
         #: Of named barriers (block, number), and of the barriers of clusters (-1 - cluster, phase).
         self._arrived: dict[tuple[int, int], I32] = {}
         self._over: dict[tuple[int, int], Over] = {}
@@ -196,6 +200,11 @@ class Generations(Hooks):
         if known is None:
             return  # which is a finding of another check
         if kind in ("arrive", "expect"):
+            if self._arriving is not None:
+                phase, site, vector = self._arriving
+                self._arriving = None
+                self._count(position, known, phase, site, vector, int(lanes[0]))
+                return
             words = f"it may count in the phase of the mbarrier at {self._at(position)} before"
             self._must_know("B", lanes, known.over, words, ("mbarrier", position, 0))
             if kind == "arrive":
@@ -237,10 +246,16 @@ class Generations(Hooks):
         if not issued:
             return
         phase, site, vector = issued.popleft()
+        self._count(position, known, phase, site, vector, lane)
+
+    def _count(
+        self, position: int, known: Mbarrier, phase: int, site: int, vector: I32, lane: int
+    ) -> None:
+        """What was issued in some phase of an mbarrier counts now."""
         if phase != known.phase:
             words = (
                 f"it was issued in phase {phase} of the mbarrier at {self._at(position)}, and ends "
-                f"in phase {known.phase}: its bytes may complete another phase than they do here"
+                f"in phase {known.phase}: it may count in another phase than it does here"
             )
             key: Key = "mbarrier", position, 0
             self._say("C", site, np.array([lane]), np.zeros(1, np.bool_), words, key)
@@ -280,6 +295,22 @@ class Generations(Hooks):
         self._must_know("B", transfer.lanes, known.over, words, ("mbarrier", position, 0))
         issued = self._copies.setdefault((position, int(transfer.lanes[0])), deque())
         issued.append((known.phase, self.sites.current, self.clocks.publish(transfer.lanes)))
+
+    # -- tcgen05 -----------------------------------------------------------------------------------
+
+    def on_tensor_commit(self, commit: TensorCommit) -> None:
+        lanes = np.array([commit.lane], np.int64)
+        vector = self.clocks.publish(lanes)
+        for position in commit.signals:
+            known = self._mbarriers.get(position)
+            if known is None:
+                continue
+            words = f"it may count in the phase of the mbarrier at {self._at(position)} before"
+            self._must_know("B", lanes, known.over, words, ("mbarrier", position, 0))
+            self._commits[id(commit), position] = known.phase, self.sites.current, vector
+
+    def on_tensor_arrive(self, commit: TensorCommit, position: int) -> None:
+        self._arriving = self._commits.pop((id(commit), position), None)
 
     # -- wgmma -------------------------------------------------------------------------------------
 
