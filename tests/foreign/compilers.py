@@ -1,7 +1,7 @@
 """PTX of the kernels in this folder, by the compilers that they are written for.
 
-`python tests/foreign/compilers.py [PYTHON]` renews what is kept of nvcc's PTX in `cuda/` and, given
-a Python that has Triton 3.6, of Triton's in `triton_ptx/`.
+`python tests/foreign/compilers.py [PYTHON [PYTHON]]` renews what is kept of nvcc's PTX in `cuda/`
+and, given a Python that has Triton 3.6 and one that has Triton 3.9, of Triton's in `triton_ptx/`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ KEPT = {
     "wmma": ("sm_80",),
 }
 TRITON = HERE / "triton_ptx"
+#: Of Triton 3.6, and of Triton 3.9.
 KEPT_TRITON = {
     "sm_80": (
         *("atomic_sum", "attention", "attention_causal", "collatz", "extremes", "gemm"),
@@ -38,6 +39,12 @@ KEPT_TRITON = {
     ),
     "sm_89": ("gemm_fp8",),
     "sm_90": ("attention", "gemm", "gemm_fp8", "gemm_persistent", "gemm_special", "gemm_tma"),
+}
+KEPT_TRITON_39 = {
+    "sm_100": (
+        *("attention_wide", "gemm", "gemm_fp8", "gemm_mxfp4", "gemm_mxfp8", "gemm_nvfp4"),
+        *("gemm_persistent", "gemm_special", "gemm_tma"),
+    ),
 }
 
 
@@ -78,11 +85,11 @@ def main() -> None:
         for target in targets:
             text = nvcc(CUDA / f"{name}.cu", target)
             (CUDA / f"{name}.{target}.ptx").write_text(text, "utf-8")
-    if python := sys.argv[1:]:
-        titles = [f"{name}.{target}" for target, names in KEPT_TRITON.items() for name in names]
+    for python, kept_of in zip(sys.argv[1:], (KEPT_TRITON, KEPT_TRITON_39), strict=False):
+        titles = [f"{name}.{target}" for target, names in kept_of.items() for name in names]
         script = HERE / "triton_kernels.py"
         environment = {**os.environ, "TRITON_DISABLE_LINE_INFO": "1"}
-        subprocess.run([*python, script, TRITON, *titles], check=True, env=environment)
+        subprocess.run([python, script, TRITON, *titles], check=True, env=environment)
 
 
 if __name__ == "__main__":

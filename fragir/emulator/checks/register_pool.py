@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP
 from fragir.emulator.numbers.types import I64
+from fragir.emulator.program.entities import constant_or_none
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -76,11 +78,15 @@ class RegisterPool(Hooks):
         self.order.clear()
         self.beyond.clear()
 
-    def _say(self, ins: tree.Instruction, kind: str, text: str, warp: int) -> None:
+    def _say(
+        self, ins: tree.Instruction, kind: str, text: str, warp: int, letter: str | None = None
+    ) -> None:
         line = self.program.error("", ins.at).line
         if all((f.kind, f.line) != (kind, line) for f in self.machine.report.findings):
             message = f"{ins.mnemonic}: {text}"
-            self.found(self.program, ins.at, kind, message, lane=warp * LANES)
+            message += "" if letter is None else f". {quote(letter)}"
+            severity = None if letter is None else "letter"
+            self.found(self.program, ins.at, kind, message, lane=warp * LANES, severity=severity)
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
@@ -135,7 +141,12 @@ class RegisterPool(Hooks):
         elif order[turn] is not ins:
             line = self.program.error("", order[turn].at).line
             text = f"another warp of this warpgroup has executed the one at line {line} instead"
-            self._say(ins, "divergent", text, warp)
+            first = order[turn]
+            alike = first.mnemonic == ins.mnemonic and (
+                constant_or_none(first.operands[0]) == constant_or_none(ins.operands[0])
+            )
+            letter = "setmaxnreg" if alike else None
+            self._say(ins, "divergent", text, warp, letter)
 
     def on_leave(self, warps: I64) -> None:
         gone = set(self.machine.block_of[warps].tolist())
