@@ -41,9 +41,7 @@ export function encode(values, fields) {
 export function decodeInstruction(word, kind) {
   if (word >> 32n) throw new DescriptorError(`0x${word.toString(16)} is no 32-bit descriptor`);
   return kind.fields.map((field) => {
-    let value = bits(word, field);
-    if (field.name === "m") value *= 16;
-    if (field.name === "n") value *= 8;
+    let value = bits(word, field) * field.unit;
     const names = kind.codes[field.name];
     if (names) {
       const known = Object.entries(names).find(([, code]) => code === value);

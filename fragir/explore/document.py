@@ -168,6 +168,7 @@ def _field(field: Field) -> dict[str, Any]:
         "low": field.low,
         "meaning": field.meaning,
         "bytes": field.name in _IN_UNITS_OF_16,
+        "unit": field.unit,
     }
 
 

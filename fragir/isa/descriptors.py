@@ -6,19 +6,36 @@ PTX ISA 9.2, sections 9.7.15.5.1.2 (wgmma), 9.7.16.4.1 (tcgen05 shared memory) a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa.canonical import CanonicalLayout
+from fragir.isa.canonical import CanonicalLayout, Major, element_form
+from fragir.isa.model import FLOAT6_4
+from fragir.isa.operand_tiles import MODES, check_major, mode_name
+from fragir.isa.tensor_products import KINDS as _KINDS
+from fragir.isa.tensor_products import (
+    WIDE_KINDS,
+    check_shape,
+    check_target,
+    kind_of,
+    shape_notes,
+    shape_rules,
+)
 from fragir.isa.versions import has, requirement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fragir.layout import SharedLayout
 
 # What a target with either kind of descriptors has.
 WGMMA, _TCGEN05 = "wgmma.fence", "tcgen05.cp"
 
-_WGMMA_SWIZZLES = {0: 0, 1: 128, 2: 64, 3: 32}
-# Mode 1 of tcgen05 swizzles 128 bytes in units of 32, for MN-major tf32.
-_TCGEN05_SWIZZLES = {0: "none", 1: "128 with 32-byte atoms", 2: "128", 4: "64", 6: "32"}
+# Code -> name of the mode (`fragir.isa.operand_tiles.MODES`).
+_WGMMA_SWIZZLES = {0: "0", 1: "128", 2: "64", 3: "32"}
+_TCGEN05_SWIZZLES = {0: "0", 1: "128/32", 2: "128", 4: "64", 6: "32"}
 
 
 class Field(NamedTuple):
@@ -28,6 +45,8 @@ class Field(NamedTuple):
     high: int
     low: int
     meaning: str = ""
+    unit: int = 1
+    """What the field counts in, of M and N."""
 
     def of(self, word: int) -> int:
         return word >> self.low & (1 << self.high - self.low + 1) - 1
@@ -101,14 +120,77 @@ class MatrixDescriptor(NamedTuple):
         return word
 
     @property
-    def swizzle_bytes(self) -> int:
-        """0, 32, 64 or 128; an error for a code that means nothing."""
-        if has(WGMMA, self.target):
-            return _WGMMA_SWIZZLES[self.swizzle]
-        text = _TCGEN05_SWIZZLES.get(self.swizzle)
+    def mode(self) -> str:
+        """The swizzle mode, as `fragir.isa.operand_tiles.MODES` calls it; an error for a code that
+        means nothing."""
+        modes = _WGMMA_SWIZZLES if has(WGMMA, self.target) else _TCGEN05_SWIZZLES
+        text = modes.get(self.swizzle)
         if text is None:
             raise FragirError(f"swizzle mode {self.swizzle} of tcgen05 means nothing")
-        return 0 if text == "none" else int(text.split()[0])
+        return text
+
+    @property
+    def swizzle_bytes(self) -> int:
+        """0, 32, 64 or 128; an error for a code that means nothing."""
+        return MODES[self.mode][0]
+
+    def faults(self) -> Iterator[str]:
+        """Why it means nothing; nothing where it is sound."""
+        if self.reserved:
+            yield f"reserved bits are set: {self.reserved:#x}"
+        if has(WGMMA, self.target):
+            return
+        if self.swizzle not in _TCGEN05_SWIZZLES:
+            yield f"swizzle mode {self.swizzle} means nothing"
+        if self.version != 1:
+            yield f"version (bits 48:46) is {self.version}, but must be 1"
+
+    def canonical(
+        self, element: str, major: Major = "k", *, padded: bool = False
+    ) -> CanonicalLayout:
+        """Where it says that elements (mn, k) of a type lie, before the start is added.
+
+        `e2m1x2` and `padded` elements as `fragir.isa.canonical.element_form` has them. Errors for a
+        descriptor that means nothing, and a type that cannot be of this major-ness and mode.
+        """
+        for fault in self.faults():
+            raise FragirError(f"{self.word:#018x} is no descriptor of {self.target}: {fault}")
+        if self.leading_mode:
+            raise FragirError(
+                "the leading offset of this descriptor is an absolute address: rows of 48 bytes in "
+                "two parts (K = 96), which no layout of one matrix says"
+            )
+        tcgen05 = not has(WGMMA, self.target)
+        check_major(element, major, self.mode, tcgen05=tcgen05)
+        swizzle, atom = MODES[self.mode]
+        size, bits, per_chunk = element_form(element, padded=padded)
+        return CanonicalLayout(
+            major, swizzle, size, self.leading, self.stride, atom, bits, per_chunk
+        )
+
+    def layout(
+        self, element: str, major: Major, mn: int, k: int, *, padded: bool = False
+    ) -> SharedLayout:
+        """The map of `mn` x `k` elements to bytes (bits, of elements below a byte).
+
+        Addresses are absolute. Errors as of `canonical`, and where the extents are not whole core
+        matrices or the base offset is not 0: then `places` has the addresses.
+        """
+        found = self.canonical(element, major, padded=padded)
+        if self.base_offset and found.swizzle:
+            raise FragirError(
+                f"with the base offset {self.base_offset} the pattern of the swizzle begins within "
+                "its own period, which is no layout followed by a swizzle",
+                hint="`MatrixDescriptor.places` has the addresses",
+            )
+        return found.shared(mn, k, self.start)
+
+    def places(
+        self, element: str, major: Major, mn: int, k: int, *, padded: bool = False
+    ) -> NDArray[np.int64]:
+        """int64 [mn, k]: the address of every element, as `layout`, with the base offset."""
+        found = self.canonical(element, major, padded=padded)
+        return found.places(mn, k, self.start, self.base_offset)
 
     def advanced(self, layout: CanonicalLayout, steps: int = 1) -> MatrixDescriptor:
         """The descriptor `steps` steps of K further (32 bytes of K each)."""
@@ -130,9 +212,7 @@ class MatrixDescriptor(NamedTuple):
             lines.append(
                 f"  {field.high:>2}:{field.low:<2} {field.name} = {shown}  ({field.meaning})"
             )
-        if self.reserved:
-            lines.append(f"  reserved bits are set: {self.reserved:#x}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {fault}" for fault in self.faults())])
 
 
 def _fields(target: str) -> tuple[Field, ...]:
@@ -164,8 +244,11 @@ def describe(layout: CanonicalLayout, start: int, target: str) -> MatrixDescript
     The swizzle pattern is taken to start where its repetition does (1024, 512 or 256 bytes), so
     the base offset is 0; LBO, not used by K-major swizzled layouts, is written as 16 bytes.
     """
-    codes = _WGMMA_SWIZZLES if has(WGMMA, target) else {0: 0, 2: 128, 4: 64, 6: 32}
-    code = next(code for code, size in codes.items() if size == layout.swizzle)
+    codes = _WGMMA_SWIZZLES if has(WGMMA, target) else _TCGEN05_SWIZZLES
+    wanted = mode_name(layout.swizzle, layout.atom)
+    code = next((code for code, mode in codes.items() if mode == wanted), None)
+    if code is None:
+        raise FragirError(f"the descriptors of {target} have no swizzle mode {wanted}")
     unused = layout.major == "k" and layout.swizzle != 0
     version = 0 if _fields(target) is WGMMA_FIELDS else 1
     leading = 16 if unused else layout.leading
@@ -178,96 +261,108 @@ _COMMON = (
     Field("sparse", 2, 2),
     Field("negate_a", 13, 13),
     Field("negate_b", 14, 14),
-    Field("n", 22, 17, "N / 8"),
+    Field("n", 22, 17, "N / 8", 8),
 )
+_TYPES = (Field("a", 9, 7, "type of A"), Field("b", 12, 10, "type of B"))
+_MAJORS = (Field("mn_major_a", 15, 15), Field("mn_major_b", 16, 16))
 _PLAIN = (
     Field("selector", 1, 0, "sparsity selector"),
     *_COMMON,
     Field("saturate", 3, 3, "i8 only"),
     Field("d", 5, 4, "type of D"),
-    Field("a", 9, 7, "type of A"),
-    Field("b", 12, 10, "type of B"),
-    Field("mn_major_a", 15, 15),
-    Field("mn_major_b", 16, 16),
-    Field("m", 28, 24, "M / 16"),
+    *_TYPES,
+    *_MAJORS,
+    Field("m", 28, 24, "M / 16", 16),
     Field("max_shift", 31, 30, ".ws only"),
 )
-_SCALED_KIND = (
-    *_COMMON,
+_SCALES_OF = (
     Field("sfb_id", 5, 4),
-    Field("a", 9, 7, "type of A"),
-    Field("b", 12, 10, "type of B"),
-    Field("mn_major_a", 15, 15),
-    Field("mn_major_b", 16, 16),
     Field("scale", 23, 23, "type of the scales"),
-    Field("m", 28, 24, "M / 16"),
+    Field("m", 28, 27, "M / 128", 128),
     Field("sfa_id", 30, 29),
 )
+_SCALED_KIND = (*_COMMON, *_TYPES, *_MAJORS, *_SCALES_OF)
 _FP4_KIND = (
     *_COMMON,
-    Field("sfb_id", 5, 4),
     Field("a", 9, 7, "type of A"),
     Field("b", 11, 10, "type of B"),
-    Field("scale", 23, 23, "type of the scales"),
-    Field("m", 28, 24, "M / 16"),
-    Field("sfa_id", 30, 29),
+    *_SCALES_OF,
     Field("k96", 31, 31, "K = 96 (sm_103a)"),
 )
-_FLOAT8 = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 _ACCUMULATORS = {"f16": 0, "f32": 1, "s32": 2}
 _SCALES = {"ue8m0": 1, "ue4m3": 0}
 
+
+def _fields_of(kind: str) -> tuple[Field, ...]:
+    if kind in WIDE_KINDS:
+        return _FP4_KIND
+    return _SCALED_KIND if kind_of(kind).scales else _PLAIN
+
+
 # Kind -> (fields, codes of A and B, types of D).
 KINDS: Mapping[str, tuple[tuple[Field, ...], Mapping[str, int], tuple[str, ...]]] = {
-    "f16": (_PLAIN, {"f16": 0, "bf16": 1}, ("f16", "f32")),
-    "tf32": (_PLAIN, {"tf32": 2}, ("f32",)),
-    "f8f6f4": (_PLAIN, _FLOAT8, ("f16", "f32")),
-    "i8": (_PLAIN, {"u8": 0, "s8": 1}, ("s32",)),
-    "mxf8f6f4": (_SCALED_KIND, _FLOAT8, ("f32",)),
-    "mxf4": (_FP4_KIND, {"e2m1": 1}, ("f32",)),
-    "mxf4nvf4": (_FP4_KIND, {"e2m1": 1}, ("f32",)),
+    name: (_fields_of(name), kind.types, kind.results) for name, kind in _KINDS.items()
 }
+_SELECTED = ("f16", "tf32")
+"""Kinds whose metadata the sparsity selector chooses."""
 
 
 def instruction_descriptor(
-    kind: str, *, m: int, n: int, a: str, b: str = "", d: str = "f32", scale: str = "", **flags: int
+    kind: str,
+    *,
+    m: int,
+    n: int,
+    a: str,
+    b: str = "",
+    d: str = "",
+    scale: str = "",
+    cta_group: int = 0,
+    ws: bool | None = None,
+    target: str = "",
+    **flags: int,
 ) -> int:
     """The 32-bit instruction descriptor of `tcgen05.mma.kind::<kind>`.
 
-    `m` and `n` in elements, `b` like `a` by default, `scale` ue8m0 or ue4m3 for the mx kinds.
-    `flags` sets further fields of the kind by name: selector, sparse, saturate, negate_a,
-    negate_b, mn_major_a, mn_major_b, max_shift, sfa_id, sfb_id, k96.
+    `m` and `n` in elements, `b` like `a` by default, `d` f32 (s32 of i8), `scale` ue8m0 or ue4m3
+    for the mx kinds. `flags` sets further fields of the kind by name: selector, sparse, saturate,
+    negate_a, negate_b, mn_major_a, mn_major_b, max_shift, sfa_id, sfb_id, k96. Errors for what no
+    such instruction has; of the form with `cta_group` CTAs, with or without `.ws`, on `target`,
+    where they are given. `instruction_notes` has what is legal, but refused by others.
     """
     fields, codes, results = _kind(kind)
-    b = b or a
+    b, d = b or a, d or results[-1]
     for name, element in (("A", a), ("B", b)):
         if element not in codes:
             raise FragirError(f"{name} of kind {kind} is one of {', '.join(codes)}, not {element}")
     if d not in results:
         raise FragirError(f"D of kind {kind} is one of {', '.join(results)}, not {d}")
-    if m % 16 or n % 8:
-        raise FragirError(f"M is a multiple of 16 and N of 8, not {m} and {n}")
     names = {field.name: field for field in fields}
-    values = {"m": m // 16, "n": n // 8, "a": codes[a], "b": codes[b], **flags}
+    for name in flags:
+        if name not in names:
+            raise FragirError(f"the descriptor of kind {kind} has no field {name}")
+    values = {"m": m, "n": n, "a": codes[a], "b": codes[b], **flags}
     if "d" in names:
         values["d"] = _ACCUMULATORS[d]
     if "scale" in names:
         if scale not in _SCALES:
             raise FragirError(f"kind {kind} needs scale = ue8m0 or ue4m3")
         values["scale"] = _SCALES[scale]
+    elif scale:
+        raise FragirError(f"kind {kind} has no block scales, but scale = {scale} is given")
+    sparse = bool(flags.get("sparse"))
+    check_shape(kind, m, n, group=cta_group, ws=ws, sparse=sparse, target=target)
     word = 0
     for name, value in values.items():
-        if name not in names:
-            raise FragirError(f"the descriptor of kind {kind} has no field {name}")
-        word |= names[name].put(value)
+        word |= names[name].put(value // names[name].unit)
+    for fault in instruction_faults(word, kind, cta_group=cta_group, ws=ws, target=target):
+        raise FragirError(f"tcgen05.mma kind::{kind} has no such form: {fault}")
     return word
 
 
 def decode_instruction(word: int, kind: str) -> dict[str, int | str]:
     """The fields of an instruction descriptor; m, n and the types in words."""
     fields, _, _ = _kind(kind)
-    values: dict[str, int | str] = {field.name: field.of(word) for field in fields}
-    values["m"], values["n"] = int(values["m"]) * 16, int(values["n"]) * 8
+    values: dict[str, int | str] = {field.name: field.of(word) * field.unit for field in fields}
     for name, table in type_codes(kind).items():
         if name in values:
             found = [element for element, code in table.items() if code == values[name]]
@@ -281,9 +376,96 @@ def type_codes(kind: str) -> dict[str, Mapping[str, int]]:
     return {"a": codes, "b": codes, "d": _ACCUMULATORS, "scale": _SCALES}
 
 
+def instruction_faults(
+    word: int, kind: str, *, cta_group: int = 0, ws: bool | None = None, target: str = ""
+) -> Iterator[str]:
+    """Why an instruction descriptor means nothing; nothing where it is sound.
+
+    With `cta_group`, `ws` and `target`: as the operand of an instruction of that form, there.
+    """
+    fields, _, results = _kind(kind)
+    rest = word
+    for field in fields:
+        rest &= ~(((1 << field.high - field.low + 1) - 1) << field.low)
+    if rest:
+        yield f"reserved bits are set: {rest:#x}"
+    found = decode_instruction(word, kind)
+    for name in ("a", "b", "d"):
+        if str(found.get(name)).startswith("undefined"):
+            yield f"the type of {name.upper()} is {found[name]}"
+    d, sparse = found.get("d", results[-1]), bool(found["sparse"])
+    if d not in results and not str(d).startswith("undefined"):
+        yield f"D of kind {kind} is one of {', '.join(results)}, not {d}"
+    if d == "f16" and "bf16" in (found["a"], found["b"]):
+        yield "D of bf16 is f32, not f16"
+    m, n = int(found["m"]), int(found["n"])
+    try:
+        if target:
+            check_target(kind, target)
+        check_shape(kind, m, n, group=cta_group, ws=ws, sparse=sparse)
+    except FragirError as error:
+        yield str(error)
+    yield from _field_faults(found, kind, ws)
+
+
+def _field_faults(found: dict[str, int | str], kind: str, ws: bool | None) -> Iterator[str]:
+    """Of single fields of a descriptor, in words."""
+    sparse = found["sparse"]
+    if kind != "i8" and found.get("saturate"):
+        yield "only integers saturate (kind::i8)"
+    if kind == "i8" and (found["negate_a"] or found["negate_b"]):
+        yield "integers are not negated"
+    if found.get("selector") and (not sparse or kind not in _SELECTED):
+        yield f"a sparsity selector is of sparse {' and '.join(_SELECTED)} alone"
+    if found.get("max_shift") and (ws is False or not _is_ws_shape(found, kind)):
+        yield "a maximum shift is of .ws alone"
+    for side in ("a", "b"):
+        if found.get(f"mn_major_{side}") and found[side] in FLOAT6_4:
+            yield f"{side.upper()} of {found[side]} cannot be MN-major: it is below a byte"
+    if found.get("mn_major_b") and kind_of(kind).bits == 8 and int(found["n"]) % 16:
+        yield f"N of an MN-major B of 8-bit types is a multiple of 16, not {found['n']}"
+    if found.get("k96") and sparse:
+        yield "K = 96 is of dense products alone"
+    if "scale" not in found:
+        return
+    scales = kind_of(kind).scales
+    if not any(found["scale"] in types for types in scales.values()):
+        yield f"the scales of kind {kind} are ue8m0, not {found['scale']}"
+    for side in ("sfa_id", "sfb_id"):
+        steps = scale_ids(kind, str(found["scale"]), k96=bool(found.get("k96")))
+        if found[side] not in steps:
+            yield f"{side} is one of {', '.join(map(str, steps))}, not {found[side]}"
+
+
+def scale_ids(kind: str, scale: str, *, k96: bool = False) -> tuple[int, ...]:
+    """The legal scale factor ids of a kind: the byte at which the scales of a row begin.
+
+    The descriptor does not say how many scales a row has; what any `scale_vec` allows is legal
+    here (PTX ISA 9.2, section 9.7.16.10.7.2).
+    """
+    counts = [count for count, types in kind_of(kind).scales.items() if scale in types]
+    if 1 in counts or k96:
+        return (0, 1, 2, 3)
+    return (0, 2) if 2 in counts else (0,)
+
+
+def _is_ws_shape(found: dict[str, int | str], kind: str) -> bool:
+    rules = shape_rules(kind, ws=True, sparse=bool(found["sparse"]))
+    return any(found["m"] in rule.m and found["n"] in rule.n for rule in rules)
+
+
+def instruction_notes(word: int, kind: str) -> tuple[str, ...]:
+    """What is to be said of a sound instruction descriptor all the same: who refuses it."""
+    found = decode_instruction(word, kind)
+    notes = shape_notes(kind, int(found["m"]), int(found["n"]))
+    if kind == "f16" and found["a"] != found["b"]:
+        mixed = "A and B of different types have codes, but CUTLASS's table of kind::f16 lacks them"
+        return (*notes, mixed)
+    return notes
+
+
 def _kind(
     kind: str,
 ) -> tuple[tuple[Field, ...], Mapping[str, int], tuple[str, ...]]:
-    if kind not in KINDS:
-        raise FragirError(f"tcgen05.mma has no kind {kind}", hint=f"one of {', '.join(KINDS)}")
+    kind_of(kind)
     return KINDS[kind]

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 
 from fragir.errors import FragirError
 from fragir.isa.atoms import repetition
-from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major, canonical
-from fragir.isa.model import BITS, Operand
-from fragir.layout import Layout, LayoutError, renamed, swizzle_of
+from fragir.isa.canonical import (
+    PACKED_PAIR,
+    SWIZZLES,
+    WIDE_ATOM,
+    CanonicalLayout,
+    Major,
+    canonical,
+    element_form,
+)
+from fragir.isa.model import BITS, FLOAT6_4, Operand
+from fragir.layout import Layout, LayoutError, renamed
 from fragir.layout import SharedLayout as Swizzled
 
 
@@ -24,8 +32,12 @@ class CanonicalTile:
     @property
     def text(self) -> str:
         """Axes mn and k to bytes, and the swizzle, as `fragir.layout.SharedLayout` reads it."""
-        layout = self.shared.layout(self.mn, self.k)
-        return str(Swizzled(layout, swizzle_of(self.shared.swizzle)))
+        return str(self.shared.shared(self.mn, self.k))
+
+    @property
+    def mode(self) -> str:
+        """The swizzle mode in a word, as `MODES` has it."""
+        return mode_name(self.shared.swizzle, self.shared.atom)
 
     def document(self) -> dict[str, object]:
         """As JSON: the tile, LBO and SBO in bytes, the step of one instruction along K."""
@@ -39,9 +51,46 @@ class CanonicalTile:
         }
 
 
-def majors(element: str) -> tuple[Major, ...]:
-    """K always; MN for 16-bit types only (PTX ISA 9.2, section 9.7.15.5.1)."""
-    return ("k", "mn") if BITS[element] == 16 else ("k",)
+MODES: dict[str, tuple[int, int]] = {
+    **{str(swizzle): (swizzle, 16) for swizzle in SWIZZLES},
+    f"128/{WIDE_ATOM}": (128, WIDE_ATOM),
+}
+"""Name of a swizzle mode -> bytes of its width and of its atom; the last one is tcgen05's alone."""
+
+
+def mode_name(swizzle: int, atom: int = 16) -> str:
+    """The name of a swizzle mode: its width, and its atom where that is not 16 bytes."""
+    return str(swizzle) if atom == 16 else f"{swizzle}/{atom}"
+
+
+def majors(element: str, *, tcgen05: bool = False, atom: int = 16) -> tuple[Major, ...]:
+    """K always; MN of wgmma for 16-bit types only (PTX ISA 9.2, section 9.7.15.5.1).
+
+    Of tcgen05 for 16-bit and 8-bit types with every mode but that of 32-byte atoms, which is that
+    of tf32 (section 9.7.16.10.5); never for elements below a byte.
+    """
+    bits = 4 if element == PACKED_PAIR else BITS[element]
+    if not tcgen05:
+        return ("k", "mn") if bits == 16 else ("k",)
+    turned = bits == 32 if atom == WIDE_ATOM else bits in (8, 16)
+    return ("k", "mn") if turned else ("k",)
+
+
+def check_major(element: str, major: Major, mode: str, *, tcgen05: bool) -> None:
+    """FragirError where an operand of the type cannot have the major-ness with the mode."""
+    _, atom = MODES[mode]
+    if atom != 16 and not tcgen05:
+        raise FragirError(f"wgmma has no swizzle mode {mode}", hint=f"one of {_listed(SWIZZLES)}")
+    if major in majors(element, tcgen05=tcgen05, atom=atom):
+        return
+    if not tcgen05:
+        raise FragirError(f"{element} cannot be mn-major", hint="only 16-bit types can")
+    hint = f"16-bit and 8-bit types can, with {_listed(SWIZZLES)}; tf32 with 128/{WIDE_ATOM}"
+    raise FragirError(f"{element} cannot be mn-major with the swizzle {mode}", hint=hint)
+
+
+def _listed(values: tuple[int, ...]) -> str:
+    return ", ".join(map(str, values))
 
 
 def operand_tiles(operand: Operand) -> dict[str, dict[int, CanonicalTile]]:
@@ -68,38 +117,67 @@ def operand_tiles(operand: Operand) -> dict[str, dict[int, CanonicalTile]]:
     return found
 
 
-def parse_tile(text: str) -> CanonicalTile:
-    """`bf16:k:128:64x64`: element, major, swizzle in bytes, MN x K, packed without holes."""
+def tensor_tiles(element: str, mn: int, k: int, *, padded: bool = False) -> list[CanonicalTile]:
+    """The packed canonical layouts that tcgen05 may read an operand of `mn` x `k` elements from.
+
+    As `operand_tiles`, of every major-ness and mode; `e2m1x2` and `padded` elements as
+    `fragir.isa.canonical.element_form` has them.
+    """
+    found: list[CanonicalTile] = []
+    size, bits, per_chunk = element_form(element, padded=padded)
+    per = per_chunk or 16 // size
+    for swizzle, atom in MODES.values():
+        for major in majors(element, tcgen05=True, atom=atom):
+            width = max(swizzle, 16) // 16 * per
+            tile_mn = -(-mn // width) * width if major == "mn" else mn
+            tile_k = width if major == "k" and swizzle else k
+            shared = canonical(element, major, swizzle, tile_mn, tile_k, atom=atom, padded=padded)
+            found.append(CanonicalTile(shared, tile_mn, tile_k, bits or 8 * size))
+    return found
+
+
+def parse_tile(text: str, *, tcgen05: bool = False) -> CanonicalTile:
+    """`bf16:k:128:64x64`: element, major, swizzle in bytes, MN x K, packed without holes.
+
+    With `tcgen05` also what only it reads: the mode 128/32, 8-bit types and tf32 MN-major, and
+    elements below a byte: `e2m1x2` two to a byte, e2m1, e2m3 and e3m2 padded.
+    """
     parts = text.split(":")
     sizes = parts[3].split("x") if len(parts) == 4 else []
-    if len(sizes) != 2 or not all(p.isdigit() for p in (parts[2], *sizes)):
+    if len(sizes) != 2 or not all(p.isdigit() for p in sizes) or parts[2] not in MODES:
+        if len(parts) == 4 and parts[2].isdigit():
+            canonical("b8", "k", int(parts[2]), 8, 16)  # refuses what is no swizzle
         raise FragirError(
             f"'{text}' names no tile", hint="write TYPE:MAJOR:SWIZZLE:MNxK, as in bf16:k:128:64x64"
         )
-    element, major = parts[0], parts[1]
-    if element not in BITS or BITS[element] < 8:
+    element, major, mode, _ = parts
+    padded = tcgen05 and element in FLOAT6_4
+    known = padded or BITS.get(element, 0) >= 8 or (tcgen05 and element == PACKED_PAIR)
+    if not known:
         raise FragirError(f"'{element}' is no type of whole bytes", hint="for smaller ones take b8")
     if major not in ("k", "mn"):
         raise FragirError(f"'{major}' is no major-ness", hint="k or mn")
-    if major not in majors(element):
-        raise FragirError(f"{element} cannot be mn-major", hint="only 16-bit types can")
+    check_major(element, major, mode, tcgen05=tcgen05)
     mn, k = map(int, sizes)
     if not mn or not k:
         raise FragirError(f"'{text}' is a tile of no elements")
-    if k * BITS[element] % 128 or mn % 8:
+    size, bits, per_chunk = element_form(element, padded=padded)
+    if k % (per_chunk or 16 // size) or mn % 8:
         raise FragirError(
             f"{mn}x{k} of {element} are no whole core matrices", hint="8 rows of 16 bytes each"
         )
-    form = CanonicalTile(canonical(element, major, int(parts[2]), mn, k), mn, k, BITS[element])
+    swizzle, atom = MODES[mode]
+    shared = canonical(element, major, swizzle, mn, k, atom=atom, padded=padded)
+    form = CanonicalTile(shared, mn, k, bits or 8 * size)
     _ = form.text  # refuses what is no whole number of core matrices
     return form
 
 
-def recognise(text: str, element: str) -> CanonicalTile:
+def recognise(text: str, element: str, *, tcgen05: bool = False) -> CanonicalTile:
     """The canonical layout that a shared-memory layout is: axes mn and k (or row and col).
 
-    `element` is the type, which says what a byte offset counts. FragirError, with the reason,
-    where no descriptor can say it.
+    `element` is the type, which says what a byte offset counts; `tcgen05`: whose descriptor it
+    shall be. FragirError, with the reason, where no descriptor can say it.
     """
     swizzled = Swizzled.parse(text)
     try:
@@ -115,7 +193,7 @@ def recognise(text: str, element: str) -> CanonicalTile:
         )
     bits = BITS[element]
     mn, k = layout.size("mn"), layout.size("k")
-    for major in majors(element):
+    for major in majors(element, tcgen05=tcgen05):
         found = _canonical(layout, bits, major, mn, k)
         if found is not None:
             return CanonicalTile(found, mn, k, bits)

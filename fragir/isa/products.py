@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import prod
 
+from fragir.isa.canonical import PACKED_PAIR
 from fragir.isa.fragments import container, lowering_of, scale_blocks
 from fragir.isa.model import BITS, Form
 from fragir.isa.registry import current, per_table
 from fragir.isa.spelling import mnk
 
-PACKED = "e2m1x2"
+PACKED = PACKED_PAIR
 DENSE = ("mma",)
 SPARSE = ("mma.sp", "mma.sp::ordered_metadata")
 WARPGROUP = ("wgmma",)
