@@ -21,7 +21,7 @@ import pytest
 import fragir
 from fragir import algebra, emulator, host, isa, judge, ptx, redundancy, reference, scheduling
 from fragir.compilation.pipeline import Stage
-from fragir.isa import atoms, dense, descriptors, query, tensor_boxes
+from fragir.isa import atoms, canonical, dense, descriptors, query, tensor_boxes
 from fragir.layout import (
     Layout,
     SharedLayout,
@@ -159,6 +159,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.isa.atoms.Repetition": lambda: atoms.repetition(
         swizzled_elements((64, 64), 16, 128), 16, "k"
     ),
+    "fragir.isa.canonical.CanonicalLayout": lambda: canonical.canonical("bf16", "k", 128, 64, 64),
     "fragir.isa.dense.DenseRule": lambda: dense.RULES[0],
     "fragir.isa.descriptors.MatrixDescriptor": lambda: descriptors.decode(1 << 62, "sm_90a"),
     "fragir.isa.query.View": lambda: query.View.of(isa.lookup(MMA), "a"),

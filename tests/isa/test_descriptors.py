@@ -149,7 +149,9 @@ def test_instruction_fields_do_not_overlap(kind: str) -> None:
         taken |= bits
     for a, b in product(KINDS[kind][1], repeat=2):
         scale = "ue8m0" if kind.startswith("mx") else ""
-        word = instruction_descriptor(kind, m=128, n=64, a=a, b=b, d=KINDS[kind][2][-1], scale=scale)
+        word = instruction_descriptor(
+            kind, m=128, n=64, a=a, b=b, d=KINDS[kind][2][-1], scale=scale
+        )
         fields = decode_instruction(word, kind)
         assert (fields["a"], fields["b"], fields["m"], fields["n"]) == (a, b, 128, 64)
 
