@@ -81,7 +81,8 @@ def _ordered(name: str) -> tuple[str, ...]:
     if not found.problem or NOT_EMULATED in found.problem:
         return found.words
     rows = [row for row in OPCODES.rows if row.head == words[: len(row.head)]]
-    if not any(row.known.issuperset(words[len(row.head) :]) for row in rows):
+    lines = ((line.known, words[len(row.head) :]) for row in rows for line in row.box)
+    if not any(set(known).issuperset(rest) for known, rest in lines):
         raise FragirError(found.problem, hint=found.hint)
     return words
 

@@ -40,6 +40,12 @@ def statements() -> list[str]:
     return list(dict.fromkeys(s for t in (*templates, *_TEMPLATES) for s in expand(t)))
 
 
+def tensor_memory_statements() -> list[str]:
+    """Those of tcgen05."""
+    templates = (t for t in _TEMPLATES if t.startswith("tcgen05"))
+    return list(dict.fromkeys(s for t in templates for s in expand(t)))
+
+
 def opcode_of(statement: str) -> str:
     """What `requirement` is asked about a statement: its opcode, and what its operands say."""
     match = re.fullmatch(r"(?:@!?%p\d+\s+)?(\S+?)(?:\s+(.*))?;", statement)

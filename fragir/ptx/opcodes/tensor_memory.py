@@ -35,6 +35,8 @@ _REPEATED = (
     ("16x256b", "x1|x2|x4|x8|x16|x32", ""),
     ("16x32bx2", "x1|x2|x4|x8|x16|x32|x64|x128", ", n"),
 )
+#: What ptxas skips there.
+_SKIPPED = "row col"
 _SEVERAL = "x2|x4|x8|x16|x32|x64|x128"
 _COMPRESSED = ".sync.aligned.32x32b.x4|x8|x16|x32|x64|x128.min|max.sp::2:4{.abs}"
 _LOAD: Columns = {
@@ -42,6 +44,7 @@ _LOAD: Columns = {
     "bits": "tensor load",
     "address": "number",
     "apart": True,
+    "beside": _SKIPPED,
     **_WARP,
 }
 _MOVES: tuple[Opcode, ...] = (
@@ -80,6 +83,7 @@ _MOVES: tuple[Opcode, ...] = (
         ),
         step="store tensor memory",
         bits="tensor store",
+        beside=_SKIPPED,
         **_WARP,
     ),
 )
@@ -127,6 +131,7 @@ _PRODUCTS: tuple[Opcode, ...] = (
             for types in ("", ".b8x16.b6x16_p32|b4x16_p64")
         ),
         step="copy to tensor memory",
+        beside=_SKIPPED,
         **_LATER,
     ),
     Opcode("tcgen05.shift", ".PAIR.down [t]", step="shift tensor memory", **_LATER),
