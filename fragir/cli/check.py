@@ -34,6 +34,7 @@ from fragir.cli.launch import (
     stop_finding,
 )
 from fragir.cli.limits import Budget
+from fragir.emulator.report import DEPENDS
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -42,11 +43,6 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.selection import MakesCheck
     from fragir.emulator.report import ArrayValues, Schedules
     from fragir.ptx import Module
-
-DEPENDS = "schedule-dependent"
-KINDS = {DEPENDS: "two legal schedules give different results"}
-"""Kinds of findings that are made here; `fragir.emulator.report.KINDS` has the others."""
-
 
 EXAMPLES = (
     (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 REQUIRED = ("click", "lark", "numpy", "rich", "xdsl")
 GROUPS = ("xdsl.universe", "fragir.stages", "fragir.targets", "fragir.opcodes")
 """Entry points by which packages extend fragir."""
-OPTIONAL = ("cuda-bindings", "cuda-core", "ml-dtypes", "textual")
+OPTIONAL = ("cuda-bindings", "cuda-core", "mcp", "ml-dtypes", "textual")
 
 
 EXAMPLES = (

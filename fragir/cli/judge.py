@@ -264,7 +264,7 @@ def _batch(
     path: str, output: str | None, resume: bool, workers: int | None, seconds: float, as_json: bool
 ) -> int:
     from fragir.judge.batch import read_lines
-    from fragir.judge.verdict import EXIT
+    from fragir.judge.meanings import EXIT
     from fragir.sweeps import cluster, runner
     from fragir.sweeps.catalogue import find, load
     from fragir.sweeps.definition import GIB, Task

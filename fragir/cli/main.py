@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "check": "Emulate a PTX kernel with every check on, under several schedules.",
         "emulate": "Run a PTX kernel on the CPU, to the bit.",
         "judge": "Judge a kernel by cases: every schedule, every value, the same function.",
+        "mcp": "Serve the judge to programs: the Model Context Protocol over stdio.",
         "sass": "Show machine code, or its loops and what stands in them, of a program or PTX.",
     },
     "Long runs and the environment": {

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from fragir.cli.check import DEPENDS, schedules, schedules_json
+from fragir.cli.check import schedules, schedules_json
 from fragir.cli.command import Document, Progress, note
 from fragir.cli.launch import finding_json, finding_without_line, stop_finding
 from fragir.cli.limits import NONE, Budget, Limit, check_fits_memory
 from fragir.cli.terminal import STDERR
 from fragir.compilation.notes import origin_of
+from fragir.emulator.report import DEPENDS
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:

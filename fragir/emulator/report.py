@@ -324,6 +324,12 @@ KINDS: dict[str, str] = {
     "uncoalesced": "a global access touches at least twice the sectors it needs (a remark)",
 }
 
+DEPENDS = "schedule-dependent"
+#: Kinds of what several runs of a launch show together; `fragir check` finds them.
+OF_SEVERAL_RUNS: dict[str, str] = {
+    DEPENDS: "two legal schedules give different results in a buffer that the kernel writes"
+}
+
 #: Kinds that cost time and are no faults: remarks.
 PERFORMANCE = frozenset({"bank-conflict", "uncoalesced"})
 

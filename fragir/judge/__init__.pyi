@@ -5,5 +5,6 @@ from .judging import Judging as Judging
 from .judging import judge as judge
 from .sandbox import BrokenCaseError as BrokenCaseError
 from .sandbox import CaseLimits as CaseLimits
+from .tools import Tools as Tools
 from .verdict import Judgement as Judgement
 from .verdict import Reason as Reason

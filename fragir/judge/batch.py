@@ -8,6 +8,7 @@ need not be judged again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,14 +20,15 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from types import FrameType
+from typing import Any, NoReturn, cast
 
 from fragir.errors import FragirError
 from fragir.judge.child import limit
 from fragir.judge.files import judge_file
 from fragir.judge.judging import Judging
+from fragir.judge.meanings import Document
 from fragir.judge.sandbox import BrokenCaseError, CaseLimits
-from fragir.judge.verdict import Document
 from fragir.sweeps.definition import GIB, Plan, Result, Sweep, Task
 
 _KEYS = {"kernel": str, "case": str, "structure": list, "strict": bool, "seed": int}
@@ -141,6 +143,12 @@ def _summary(line: Mapping[str, Any], verdict: Document | None, error: str | Non
 
 
 def _end(process: subprocess.Popen[str]) -> None:
+    """Ends it and what it has started: asked to, it ends a case's process, whose group is
+    another."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE / 2)
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -148,8 +156,14 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Ended from outside: what this has started is ended, too."""
+    sys.exit(1)
+
+
 def main() -> None:
     """Reads a line from stdin, judges it within its limits, prints a document."""
+    signal.signal(signal.SIGTERM, _leave)
     request = json.load(sys.stdin)
     line, seconds, memory = request["line"], float(request["seconds"]), int(request["memory"])
     limit(seconds, memory, processes=False)

@@ -4,46 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
 
 from fragir.emulator.checks.coverage import Covered
-from fragir.emulator.report import KINDS as FINDINGS
 from fragir.emulator.report import ArrayValues, Schedules
 from fragir.errors import short_text
+from fragir.judge.meanings import EXIT, Document, Word, meanings
 from fragir.redundancy import NotNeeded
 
-Word: TypeAlias = Literal["pass", "fail", "incomplete", "unsupported"]
-Document: TypeAlias = dict[str, Any]
-
-#: Exit codes; 2 is wrong usage or a broken case.
-EXIT: dict[Word, int] = {"pass": 0, "fail": 1, "incomplete": 3, "unsupported": 4}
 #: What wins where there are several reasons.
 _GRAVITY: tuple[Word, ...] = ("fail", "unsupported", "incomplete")
-
-#: kind -> what it means; `fragir.emulator.report.KINDS` has those of findings.
-KINDS: dict[str, str] = {
-    "syntax": "the file is no PTX, or PTX that ptxas refuses",
-    "unsupported": "an instruction or mode that the emulator refuses by name",
-    "result": "an element is another function of the inputs than the reference's, or farther from "
-    "it than rounding explains",
-    "rounding": "the same function, farther from the reference than the case's formats explain",
-    "unwritten": "an element of an output that the kernel has not written",
-    "stale": "an element of an output depends on what stood there before",
-    "modified": "an input, or memory beside an output, has changed",
-    "undecided": "whether an element is right could not be decided; the message says why",
-    "opaque": "bits of data are used as integers: which function it is could not be followed",
-    "choice": "what happens is up to the schedule",
-    "nothing": "nothing was launched, or nothing came of it",
-    "trivial": "the reference gives back an input, or the same whatever its inputs",
-    "not covered": "with --strict: a statement was not executed, or a guard went one way only",
-}
 
 
 @dataclass(frozen=True)
 class Reason:
     """Why the verdict is no `pass`, or would not be one with `strict` (`verdict` is then "pass").
 
-    `kind` is in `KINDS` here, or in those of findings. `case`: which, from 0 on. `line` and `col`
+    `kind` is in `fragir.judge.meanings.meanings()`. `case`: which, from 0 on. `line` and `col`
     are of the PTX.
     """
 
@@ -210,7 +186,7 @@ class Judgement:
         levels = {"fail": "error", "incomplete": "warning", "unsupported": "warning"}
         told = [*self.reasons, *self.letters]
         kinds = sorted({reason.kind for reason in told})
-        about = FINDINGS | KINDS
+        about = meanings()
 
         def place(reason: Reason) -> Document:
             found: Document = {"artifactLocation": {"uri": reason.file or kernel}}
@@ -228,7 +204,12 @@ class Judgement:
                             "name": "fragir judge",
                             "version": self.versions.get("fragir", "0"),
                             "rules": [
-                                {"id": kind, "shortDescription": {"text": about.get(kind, kind)}}
+                                {
+                                    "id": kind,
+                                    "shortDescription": {"text": about[kind].means},
+                                    "fullDescription": {"text": about[kind].why},
+                                    "help": {"text": about[kind].mend},
+                                }
                                 for kind in kinds
                             ],
                         }

@@ -203,6 +203,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.judge.CaseLimits": judge.CaseLimits,
     "fragir.judge.Judgement": judge.Judgement,
     "fragir.judge.KernelCall": lambda: judge.KernelCall("k", [np.zeros(1 << 16)]),
+    "fragir.judge.Tools": judge.Tools,
     "fragir.judge.Reason": lambda: judge.Reason("fail", "race", "words " * 40, 0, "k.ptx", 12),
     "fragir.redundancy.NeedOf": need,
     "fragir.redundancy.NotNeeded": lambda: redundancy.NotNeeded((need(),), (0,), ("time",), 1),

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from fragir.cli import check
-from fragir.cli.check import KINDS as OWN_KINDS
 from fragir.emulator import KINDS, Finding, Report
 from fragir.emulator.numbers.types import OOB_NAN
+from fragir.emulator.report import OF_SEVERAL_RUNS
 from tests.cli.test_json import validate
 
 Fragir = Callable[..., Any]
@@ -408,10 +408,10 @@ def test_check_tries_early_asynchrony(fragir: Fragir, in_folder: Path, seeds: st
 
 
 def test_kinds_are_a_closed_list(in_folder: Path) -> None:
-    """docs/json.md has all kinds; those of `check` are none of the emulator's."""
+    """docs/json.md has all kinds; those of several runs are none of the emulator's."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text()
-    assert all(f"| `{kind}` |" in text for kind in [*OWN_KINDS, *KINDS])
-    assert not set(OWN_KINDS) & set(KINDS)
+    assert all(f"| `{kind}` |" in text for kind in [*OF_SEVERAL_RUNS, *KINDS])
+    assert not set(OF_SEVERAL_RUNS) & set(KINDS)
 
 
 TILE = """\

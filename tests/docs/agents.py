@@ -1,0 +1,64 @@
+"""The tables of verdicts and findings in the pages, written from `fragir.judge.meanings`.
+
+python -m tests.docs.agents        writes them anew, between their marks
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fragir.emulator.report import KINDS, OF_SEVERAL_RUNS
+from fragir.judge.meanings import REASONS, VERDICTS, meanings
+from fragir.toolchain.verdicts import KINDS as OF_PTXAS
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = [DOCS / "judge.md", DOCS / "for-agents.md", DOCS / "json.md"]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines).replace("|  |", "| |")
+
+
+def _verdicts() -> str:
+    rows = [(f"`{name}`", str(one.exit_code), one.means) for name, one in VERDICTS.items()]
+    return _table(("verdict", "exit code", "what it says"), rows)
+
+
+def _next() -> str:
+    rows = [(f"`{name}`", str(one.exit_code), one.then) for name, one in VERDICTS.items()]
+    return _table(("verdict", "exit code", "what to do"), rows)
+
+
+def _findings(kinds: Iterable[str]) -> str:
+    known = meanings()
+    rows = [(f"`{k}`", known[k].means, known[k].why, known[k].mend) for k in kinds]
+    return _table(("kind", "what it is", "why it is a fault", "the usual cure"), rows)
+
+
+def _kinds() -> str:
+    rows = [(f"`{kind}`", meanings()[kind].means) for kind in (*KINDS, *OF_SEVERAL_RUNS, *OF_PTXAS)]
+    return _table(("kind", "meaning"), rows)
+
+
+TABLES = {
+    "verdicts": _verdicts,
+    "next": _next,
+    "reasons": lambda: _findings(REASONS),
+    "findings": lambda: _findings([*KINDS, *OF_SEVERAL_RUNS]),
+    "kinds": _kinds,
+}
+_MARKED = re.compile(r"(<!-- table (\w+) -->\n\n)(.*?)(\n<!-- /table -->)", re.DOTALL)
+
+
+def filled(text: str) -> str:
+    """A page with its tables as they should be. AssertionError where it has none."""
+    assert _MARKED.search(text)
+    return _MARKED.sub(lambda m: f"{m[1]}{TABLES[m[2]]()}{m[4]}", text)
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(filled(path.read_text("utf-8")), "utf-8")
