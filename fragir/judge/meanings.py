@@ -199,6 +199,19 @@ _ROWS: dict[str, Row] = {
         " consumer arrives behind its wait; one elected lane, or bar.warp.sync behind a wait of 32",
         _MBARRIER,
     ),
+    "tensor-memory": (
+        "columns belong to whoever allocated them: another block gets those that are used without,"
+        " and those that are kept are nobody's",
+        "one warp allocates, all use what its answer in shared memory says, the same warp gives"
+        " back as many columns, and then relinquish_alloc_permit; D begins at a lane that its shape"
+        " allows",
+        "Tensor memory (9.7.16)",
+    ),
+    "pending-tensor": (
+        "until the product or copy is done nobody knows what these columns hold",
+        "tcgen05.commit to an mbarrier, and a wait for its phase, before tcgen05.ld or .st",
+        "tcgen05 (9.7.16)",
+    ),
     "registers": (
         "the warp waits for registers that nobody gives back, or for ever",
         "let producers give back (setmaxnreg.dec) what consumers take (.inc); both counts are"

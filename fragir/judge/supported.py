@@ -8,17 +8,25 @@ from fragir import isa
 from fragir.judge.child import MOST_CASES
 from fragir.judge.judging import LIMIT, MOST_CHARACTERS
 from fragir.judge.meanings import Document
-from fragir.ptx.opcodes import arithmetic, copies, matrices, memory, synchronisation
+from fragir.ptx.opcodes import (
+    arithmetic,
+    copies,
+    matrices,
+    memory,
+    synchronisation,
+    tensor_memory,
+)
 from fragir.ptx.opcodes.table import OPCODES
 from fragir.ptx.targets import MACHINES
 
 #: What the rows of the table of opcodes are about.
 FAMILIES = {
-    "arithmetic, logic, comparisons, conversions, moves": arithmetic.OPCODES,
-    "memory": memory.OPCODES,
-    "copies": copies.OPCODES,
-    "synchronisation and control": synchronisation.OPCODES,
-    "matrices": matrices.OPCODES,
+    "Arithmetic, logic, comparisons, conversions, moves": arithmetic.OPCODES,
+    "Memory": memory.OPCODES,
+    "Copies": copies.OPCODES,
+    "Synchronisation and control": synchronisation.OPCODES,
+    "Matrices": matrices.OPCODES,
+    "Tensor memory": tensor_memory.OPCODES,
 }
 
 

@@ -10,14 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fragir.emulator.values import language
-from fragir.ptx.opcodes import (
-    arithmetic,
-    copies,
-    matrices,
-    memory,
-    synchronisation,
-    tensor_memory,
-)
+from fragir.judge.supported import FAMILIES
 from fragir.ptx.opcodes.row import Opcode
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "opcodes.md"
@@ -30,14 +23,6 @@ modifiers and operands of an opcode as the ISA's boxes have them: `.x|y` must be
 an operand has that is not of the line's type. What it computes stands below, in this language:
 
 """
-FAMILIES = (
-    ("Arithmetic, logic, comparisons, conversions, moves", arithmetic),
-    ("Memory", memory),
-    ("Copies", copies),
-    ("Synchronisation and control", synchronisation),
-    ("Matrices", matrices),
-    ("Tensor memory", tensor_memory),
-)
 
 
 def page() -> str:
@@ -46,8 +31,8 @@ def page() -> str:
     assert text is not None
     quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
     parts = [f"{HEAD}{quoted}\n"]
-    for title, family in FAMILIES:
-        parts.append(f"## {title}\n\n```text\n" + "\n".join(_rows(family.OPCODES)) + "\n```\n")
+    for title, rows in FAMILIES.items():
+        parts.append(f"## {title}\n\n```text\n" + "\n".join(_rows(rows)) + "\n```\n")
     return "\n".join(parts)
 
 

@@ -115,6 +115,7 @@ def test_what_is_supported() -> None:
     assert any("sm_90a" in one["targets"] for one in found["machines"])
     emulated = {name for names in found["opcodes"].values() for name in names}
     assert {"ld", "st", "bar.sync", "mma", "cp.async.bulk"} <= emulated
+    assert "added by packages" not in found["opcodes"]
     missing = {row.name for row in OPCODES.rows if row.missing}
     assert missing <= set(found["refused"])
     assert not missing & emulated
