@@ -216,6 +216,8 @@ class Algebra(Hooks):
             return self._before(self.numbers.repeated(d, ins), step)
         if row.bits == "store later":
             return step  # as the copy of one that it is
+        if row.bits == "tensor load":  # elements are not followed through tensor memory
+            return self._before([self._lost(ins), *self.numbers.steps(d, ins)], step)
         before = self.numbers.steps(d, ins)
         if isinstance(facts(row).bits, Moves | Logic) and before:
             return self._before(before, step)
@@ -239,6 +241,9 @@ class Algebra(Hooks):
 
     def _opaque(self, ins: tree.Instruction | None) -> None:
         self.followed.opaque[0 if ins is None else self._line(ins)] += 1
+
+    def _lost(self, ins: tree.Instruction) -> Step:
+        return lambda sel, mask: self._opaque(ins)
 
     def _seen(self, ins: tree.Instruction, row: Opcode, each: Roles) -> list[Step]:
         """Elements that go into what is neither arithmetic of floats nor moves them."""
