@@ -63,6 +63,7 @@ def softmax(x: Values) -> Values:
     [
         ("gemm.sm_80", "f16", f16, 64),
         ("gemm.sm_90", "f16", f16, 64),
+        ("gemm.sm_100", "f16", f16, 64),
         ("gemm_tf32.sm_80", "f32", f32, 32),
     ],
 )
@@ -109,14 +110,19 @@ def test_twice_the_epsilon_is_another_function_though_the_numbers_are_close():
 
 @pytest.mark.parametrize(
     ("name", "keys", "depth", "scale"),
-    [("attention.sm_80", 100, 64, 0.18), ("attention_causal.sm_80", 128, 32, 0.25)],
+    [
+        ("attention.sm_80", 100, 64, 0.18),
+        ("attention_causal.sm_80", 128, 32, 0.25),
+        ("attention_wide.sm_100", 160, 64, 0.18),
+    ],
 )
 def test_attention(name: str, keys: int, depth: int, scale: float):
     q, k, v = (RNG.normal(size=s).astype(f16) for s in ((128, depth), (keys, depth), (keys, depth)))
     values = given(q, k, v)
     inputs = [(a, "f16", x) for a, x in zip((q, k, v), values, strict=True)]
     out = np.zeros((128, depth), f32)
-    followed = triton(name, [q, k, v, out, keys, scale], inputs, (2,))
+    grid = (1,) if "wide" in name else (2,)
+    followed = triton(name, [q, k, v, out, keys, scale], inputs, grid)
     scores = (values[0] @ values[1].T) * float(f32(scale))
     if "causal" in name:
         scores = np.where(np.tri(128, keys, dtype=bool), scores, -np.inf)

@@ -10,7 +10,7 @@ import pytest
 from fragir.emulator import EmulationError, Finding, TensorMap, run
 
 from .tensor_kernels import PIECES, SHARED, gemm, gemm_arrays
-from .tensor_products import Case, execute, kernel, make_trial
+from .tensor_products import ARRIVE, Case, execute, kernel, make_trial
 
 #: What is found: (kind, severity), sorted.
 Found = list[tuple[str, str]]
@@ -235,6 +235,23 @@ def test_twin(name: str) -> None:
     assert not _several(*TWINS[name])
 
 
+_SYNC = "barrier.cluster.arrive; barrier.cluster.wait;"
+_PAIR = Case("f16", "f16", "f16", 256, 64, group=2)
+_ISSUE = "    setp.eq.u32 p, rank, 0; and.pred yes, p, leader;"
+#: The same of two blocks.
+PAIR_FAULTS = {
+    "the other block is not ready": ("race", f"{_SYNC}\n{_ISSUE}", _ISSUE),
+    "the other block is not told": (
+        "deadlock",
+        f"{ARRIVE}.multicast::cluster.b64 [bar], both",
+        f"{ARRIVE}.b64 [bar]",
+    ),
+    "the other block still reads": (
+        "race",
+        f"{_SYNC}\n    setp.ne.u32 p, warp, 0;\n    @p bra DONE;",
+        "setp.ne.u32 p, warp, 0;\n    @p bra DONE;",
+    ),
+}
 #: name -> (kind, what the kernel lacks, what is there instead).
 KERNEL_FAULTS = {
     "stores that nobody has waited for": ("race", "tcgen05.wait::st.sync.aligned;", ""),
@@ -253,9 +270,10 @@ KERNEL_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNEL_FAULTS)
+@pytest.mark.parametrize("name", [*KERNEL_FAULTS, *PAIR_FAULTS])
 def test_fault_of_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, old, new = KERNEL_FAULTS[name]
+    case = _PAIR if name in PAIR_FAULTS else _CASE
+    kind, old, new = {**KERNEL_FAULTS, **PAIR_FAULTS}[name]
 
     def changed(*arguments: Any, **options: Any) -> str:
         text = kernel(*arguments, **options)
@@ -263,7 +281,7 @@ def test_fault_of_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         return text.replace(old, new)
 
     monkeypatch.setattr("tests.emulator.tensor_products.kernel", changed)
-    assert (kind, "error") in _several(_CASE, _MMA)
+    assert (kind, "error") in _several(case, make_trial(case).instruction)
 
 
 # -- operands that mean nothing --------------------------------------------------------------------

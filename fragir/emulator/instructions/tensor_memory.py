@@ -401,7 +401,7 @@ def _copy(d: Decoder, ins: tree.Instruction) -> Step:
             for lanes in shape.lanes
         )
 
-        def run(shared: U8, cells: U32, real: U32) -> None:
+        def move(shared: U8, cells: U32) -> None:
             for index, block in enumerate(blocks):
                 data = operand.chunks(shared, index)
                 if bits:
@@ -413,7 +413,7 @@ def _copy(d: Decoder, ins: tree.Instruction) -> Step:
 
         kind = ("refresh" if name == "4x256b" else "cp",)
         chunks = all_chunks([operand])
-        work = TensorWork(form, lane, group, kind, run, run, regions, (), chunks)
+        work = TensorWork(form, lane, group, kind, move, None, regions, (), chunks)
         machine.tensor.issue(work)
 
     def step(sel: Select, mask: Mask) -> None:
@@ -436,12 +436,12 @@ def _shift(d: Decoder, ins: tree.Instruction) -> Step:
             machine.tensor.say(form, f"lane {first} is no multiple of 32", lane)
         regions = tuple(TensorRegion(block, _ALL, column, width) for block in blocks)
 
-        def run(shared: U8, cells: U32, real: U32) -> None:
+        def move(shared: U8, cells: U32) -> None:
             for region in regions:
                 region.put(cells, shifted_rows(region.of(cells)))
 
         nobody = np.zeros(0, np.int64)
-        work = TensorWork(form, lane, group, ("shift",), run, run, regions, regions, nobody)
+        work = TensorWork(form, lane, group, ("shift",), move, None, regions, regions, nobody)
         assume(machine, "shift")
         machine.tensor.issue(work)
 

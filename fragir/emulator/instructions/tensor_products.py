@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +20,12 @@ from fragir.emulator.instructions.tensor_memory import (
     statement_of,
 )
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select, Step
-from fragir.emulator.machine.tensor_work import TensorRegion, TensorStatement, TensorWork
+from fragir.emulator.machine.tensor_work import (
+    ProductPart,
+    TensorRegion,
+    TensorStatement,
+    TensorWork,
+)
 from fragir.emulator.numbers.types import I64, U8, U32, Bools
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import shared_matrices
@@ -44,35 +50,6 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
 _NIBBLES = np.arange(8, dtype=np.uint32) * 4
-
-
-class Multiply(Protocol):
-    """As `TensorProduct.multiply`."""
-
-    def __call__(
-        self,
-        a: U32,
-        b: U32,
-        c: U32,
-        kept: I64 | None = None,
-        scales: tuple[U32, U32] | None = None,
-    ) -> U32: ...
-
-
-def spread_marks(
-    a: U32,
-    b: U32,
-    c: U32,
-    kept: I64 | None = None,
-    scales: tuple[U32, U32] | None = None,
-) -> U32:
-    """All ones in D where anything of its row of A, its column of B or its C is not zero."""
-    some = np.bitwise_or.reduce
-    marks = c | some(a, axis=0)[:, None]
-    marks |= some(b, axis=0)[None] if kept is None else some(b[kept], axis=0)
-    if scales is not None:
-        marks |= some(scales[0], axis=1)[:, None] | some(scales[1], axis=1)[None]
-    return np.where(marks != 0, np.uint32(0xFFFFFFFF), np.uint32(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +162,14 @@ class IssuedProduct:
 
     # -- when it is its turn -----------------------------------------------------------------------
 
-    def run(self, shared: U8, words: U32, real: U32) -> None:
-        self.machine.report.statistics.mma += 1
-        self._execute(shared, words, real, self.product.multiply)
-
-    def spread(self, shared: U8, words: U32, real: U32) -> None:
-        self._execute(shared, words, real, spread_marks)
-
-    def _execute(self, shared: U8, words: U32, real: U32, multiply: Multiply) -> None:
+    def parts(self, shared: U8, words: U32, real: U32) -> Iterator[ProductPart]:
+        """See `TensorWork.parts`."""
         product, at, extras = self.product, self.at, self.extras
         count = range(len(self.blocks))
         right = np.concatenate([self._codes(self.right, shared, i, 1) for i in count], axis=1)
         if extras.zeroed is not None:
             right[:, extras.zeroed] = 0
+        columns = slice(at.d[1], at.d[1] + product.d_columns)
         for index, block in enumerate(self.blocks):
             cells = words[block]
             from_shared = None if self.left is None else self._codes(self.left, shared, index, 0)
@@ -206,22 +178,28 @@ class IssuedProduct:
                 left = self._tensor_a(cells, lanes) if from_shared is None else from_shared
                 if product.form.shifted:
                     left = np.ascontiguousarray(shifted_rows(left.T).T)
-                kept = self._kept(real[block], lanes)
                 part = slice(bank * product.d_columns, (bank + 1) * product.d_columns)
                 rows = lanes + self.base
-                columns = slice(at.d[1], at.d[1] + product.d_columns)
                 before = cells[rows, columns]
                 c = before if extras.accumulates else np.zeros_like(before)
                 if product.d == "f16":
                     c = c & np.uint32(0xFFFF)
                 if extras.shift and extras.accumulates and words is real:
                     c = self._scaled_down(c)
-                some = None if scales is None else (scales[0], scales[1][part])
-                result = multiply(left, right[:, part], c, kept, some)
-                if extras.masked is not None:
-                    stays = extras.masked[index][rows]
-                    result = np.where(stays[:, None], before, result)
-                cells[rows, columns] = result
+                yield ProductPart(
+                    product,
+                    block,
+                    rows,
+                    columns,
+                    left,
+                    right[:, part],
+                    c,
+                    self._kept(real[block], lanes),
+                    None if scales is None else (scales[0], scales[1][part]),
+                    before,
+                    None if extras.masked is None else extras.masked[index][rows],
+                    extras.shift,
+                )
 
     def _codes(self, operand: SharedOperand, shared: U8, index: int, which: int) -> U32:
         """A or B of a block, `[k, m or n]`."""
@@ -380,8 +358,8 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
                     lane,
                     what.group,
                     ("mma", product.m, product.n, product.d, d_at),
-                    issued.run,
-                    issued.spread,
+                    None,
+                    issued.parts,
                     writes,
                     reads,
                     issued.chunks,

@@ -95,6 +95,11 @@ class TensorMemories:
         found.machine, found.plain, found._words = machine, True, None
         return found
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anybody has asked for its words."""
+        return self._words is not None
+
     def forget(self) -> None:
         """All words are zero."""
         if self._words is not None:
@@ -255,6 +260,7 @@ class TensorMemories:
             hook.on_tensor_execute(work)
         try:
             work.run(self.machine.memory.shared.bytes, self.words, self.words)
+            self.machine.report.statistics.mma += work.parts is not None
         except EmulationError as error:
             error.warp, error.lane = work.lane // LANES, work.lane % LANES
             raise

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
+    from fragir.emulator.machine.tensor_work import TensorWork
     from fragir.emulator.machine.transfers import Copy, Issue, Transfer
     from fragir.emulator.program.dataflow import Roles
     from fragir.emulator.program.program import Program
@@ -196,6 +197,9 @@ class Algebra(Hooks):
     def on_wgmma_complete(self, item: Issue) -> None:
         self._finish()
 
+    def on_tensor_execute(self, work: TensorWork) -> None:
+        self.matrices.tensor(work)
+
     # -- decoding ----------------------------------------------------------------------------------
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
@@ -216,8 +220,10 @@ class Algebra(Hooks):
             return self._before(self.numbers.repeated(d, ins), step)
         if row.bits == "store later":
             return step  # as the copy of one that it is
-        if row.bits == "tensor load":  # elements are not followed through tensor memory
-            return self._before([self._lost(ins), *self.numbers.steps(d, ins)], step)
+        if row.bits in ("tensor load", "tensor store"):
+            return self._before(self.numbers.repeated(d, ins), step)
+        if row.bits == "tensor":
+            return step
         before = self.numbers.steps(d, ins)
         if isinstance(facts(row).bits, Moves | Logic) and before:
             return self._before(before, step)
@@ -241,9 +247,6 @@ class Algebra(Hooks):
 
     def _opaque(self, ins: tree.Instruction | None) -> None:
         self.followed.opaque[0 if ins is None else self._line(ins)] += 1
-
-    def _lost(self, ins: tree.Instruction) -> Step:
-        return lambda sel, mask: self._opaque(ins)
 
     def _seen(self, ins: tree.Instruction, row: Opcode, each: Roles) -> list[Step]:
         """Elements that go into what is neither arithmetic of floats nor moves them."""

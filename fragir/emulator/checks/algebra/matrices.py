@@ -18,7 +18,7 @@ from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue
 from fragir.emulator.native.fields import field_products
-from fragir.emulator.numbers.types import I64, Array, Bools
+from fragir.emulator.numbers.types import I64, U32, Array, Bools
 from fragir.emulator.tensor_cores.compute import (
     Double,
     ElementPlace,
@@ -33,6 +33,7 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.tensor_work import ProductPart, TensorWork
     from fragir.emulator.tensor_cores.compute import Compute
 
 #: Says that bits of elements were used for something else, at an instruction.
@@ -259,6 +260,56 @@ class MatrixElements:
             self._write(result, plan.d, bits, write)
 
         return finish
+
+    # -- tcgen05 -----------------------------------------------------------------------------------
+
+    def tensor(self, work: TensorWork) -> None:
+        """mma, cp or shift of tcgen05, which is about to happen, done to the planes."""
+        planes, real = self.numbers.planes, self.machine.tensor.words
+        shared = self.machine.memory.shared.bytes
+        if work.parts is None:
+            for plane in planes:
+                work.run(plane.memory.shared.bytes, plane.tensor.words, real)
+            return
+        every = [work.parts(p.memory.shared.bytes, p.tensor.words, real) for p in planes]
+        for own, *parts in zip(work.parts(shared, real, real), *every, strict=True):
+            found = self._tensor_part(work.form.instruction, own, parts)
+            for plane, part, words in zip(planes, parts, found, strict=True):
+                part.put(plane.tensor.words, words)
+
+    def _tensor_part(
+        self, ins: tree.Instruction, own: ProductPart, parts: Sequence[ProductPart]
+    ) -> list[U32]:
+        """D of a part in every plane."""
+        product = own.product
+        nothing = [np.zeros_like(own.c) for _ in parts]
+        forms = forms_of(product.compute)
+        widths = product.packed_bits(product.a), product.packed_bits(product.b)
+        if forms is None or own.scales is not None or own.shift or 6 in widths:
+            if any(part.a.any() or part.b.any() or part.c.any() for part in parts):
+                self.says(ins)
+            return nothing
+        found: list[Values] = []
+        for name, place, width in zip("ab", forms, widths, strict=True):
+            codes = [getattr(part, name)[..., None] for part in parts]
+            looked = self._looked(codes, getattr(own, name)[..., None], width, place)
+            self._say(ins, looked)
+            found.append(looked.values)
+        form = product.d
+        width = 16 if form == "f16" else 32
+        codes = [part.c[..., None] for part in parts]
+        looked = self._looked(codes, own.c[..., None], width, ElementPlace(form))
+        self._say(ins, looked)
+        a, b = found
+        if product.negate[0] != product.negate[1]:
+            a = -a
+        kept = None if own.kept is None else own.kept[..., None]
+        result = multiply(a, b, looked.values, kept)
+        bits = product.multiply(own.a, own.b, own.c, own.kept)
+        ids = self.numbers.name(result, form, is_finite(bits, form)[..., None])
+        words = self.numbers.words([ids], form, np.dtype(np.uint32))
+        self.numbers.collect()
+        return [word[..., 0] for word in words]
 
 
 def is_finite(bits: Array, form: str) -> Bools:

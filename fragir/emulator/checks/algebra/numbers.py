@@ -200,7 +200,7 @@ class ElementNumbers(ByteOrigins):
 
     def _makes(self, ins: tree.Instruction) -> bool:
         row = self.program.opcode(ins)
-        if row.bits in ("load", "load fragment", "results", "atomic", "matrix", "wgmma"):
+        if row.bits in _MAKING:
             return True
         return not FLOATS.isdisjoint(floats_of(ins.opcode)) and not isinstance(
             facts(row).bits, Moves | Logic
@@ -281,6 +281,9 @@ class ElementNumbers(ByteOrigins):
         found += self._beside()
         for space in ("globals", "shared", "local"):
             found.append([getattr(plane.memory, space).bytes for plane in self.planes])
+        if self.planes[0].tensor.is_used:
+            cells = [plane.tensor.words for plane in self.planes]
+            found.append([words.reshape(-1).view(np.uint8) for words in cells])
         return found
 
     # -- decoding ----------------------------------------------------------------------------------
@@ -309,6 +312,10 @@ class ElementNumbers(ByteOrigins):
 
     def cleared(self, registers: Sequence[Register]) -> list[Step]:
         return self._clear(registers)
+
+
+#: What gives registers that can hold elements, whatever its types are.
+_MAKING = ("load", "load fragment", "tensor load", "results", "atomic", "matrix", "wgmma")
 
 
 def floats_of(words: Sequence[str]) -> set[str]:

@@ -17,7 +17,7 @@ from fragir.emulator.instructions.products import Products, products
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.lanes import LANES, Mask, Select, Step
 from fragir.emulator.machine.transfers import WARPGROUP, Issue, expand
-from fragir.emulator.numbers.types import I64, U8, Array
+from fragir.emulator.numbers.types import I64, U8, U32, Array
 from fragir.emulator.program.entities import Register
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.forms import RegisterWords
@@ -405,6 +405,22 @@ def _by_width(registers: Sequence[Register]) -> dict[int, npt.NDArray[np.intp]]:
 _UNDEFINED = np.uint32(0xFFFFFFFF)
 
 
+def spread_marks(
+    a: U32,
+    b: U32,
+    c: U32,
+    kept: I64 | None = None,
+    scales: tuple[U32, U32] | None = None,
+) -> U32:
+    """All ones in D where anything of its row of A, its column of B or its C is not zero."""
+    some = np.bitwise_or.reduce
+    marks = c | some(a, axis=0)[:, None]
+    marks |= some(b, axis=0)[None] if kept is None else some(b[kept], axis=0)
+    if scales is not None:
+        marks |= some(scales[0], axis=1)[:, None] | some(scales[1], axis=1)[None]
+    return np.where(marks != 0, _UNDEFINED, np.uint32(0))
+
+
 class TensorBits:
     """A word that depends on anything undefined is undefined as a whole; no cause is kept."""
 
@@ -432,7 +448,7 @@ class TensorBits:
             for region in work.writes:
                 region.put(words, 0)
         else:
-            work.spread(shared, words, self.machine.tensor.words)
+            work.run(shared, words, self.machine.tensor.words, spread_marks)
         for region in work.writes:
             region.put(self.causes.plane.tensor.words, 0)
 
