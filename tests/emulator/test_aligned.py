@@ -56,6 +56,7 @@ ELSEWHERE = {
     *("wmma.mma", "wmma.load.a", "wmma.load.b", "wmma.load.c", "wmma.store.d", "wgmma.mma_async"),
     "tensormap.cp_fenceproxy",
     *("barrier.arrive", "barrier.cta.arrive", "barrier.cluster.arrive", "barrier.cluster.wait"),
+    *(row.name for row in OPCODES.rows if row.name.startswith("tcgen05.") and row.together),
 }
 #: Those that do not wait: before, the statement, after.
 ARRIVES = {

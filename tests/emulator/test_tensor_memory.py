@@ -277,6 +277,38 @@ def test_addresses_of_allocations() -> None:
     assert not report.findings
 
 
+_RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+_HALF = "@p bra L; and.b32 u, tid, 16; setp.eq.u32 p, u, 0; @p {} L:"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [taddr];",
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [taddr], {tid};",
+        "tcgen05.wait::ld.sync.aligned;",
+    ],
+)
+def test_half_a_warp(statement: str) -> None:
+    report = _warps(_HALF.format(statement), _ZERO, _ZERO, check=True)
+    assert ("divergent", "error") in {(one.kind, one.severity) for one in report.findings}
+
+
+@pytest.mark.parametrize("statement", [_RELINQUISH, f"{_ALLOC} [hold+4], 32;"])
+def test_half_a_warp_that_waits_for_the_rest(statement: str) -> None:
+    with pytest.raises(EmulationError, match="deadlock") as caught:
+        _warps(_HALF.format(statement), _ZERO, _ZERO)
+    assert caught.value.kind == "divergent"
+
+
+def test_half_a_warp_that_has_left() -> None:
+    text = f"""{HEAD}
+.visible .entry k() {{ .reg .pred p; .reg .b32 t; mov.u32 t, %tid.x; setp.gt.u32 p, t, 15;
+    @p exit; {_RELINQUISH} ret; }}"""
+    report = run(text, "k", block=(32,))
+    assert [(one.kind, one.severity) for one in report.findings] == [("divergent", "error")]
+
+
 def test_undefined_until_written() -> None:
     body = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [taddr]; st.global.u32 [b], v0;"
     report = _warps(body, _ZERO, np.zeros((128, 64), np.uint32), check=True)

@@ -184,7 +184,7 @@ HOSTILE: dict[str, tuple[str, str, str]] = {
         "syntax",
     ),
     "uses what is not emulated": (
-        edited((FIRST, FIRST + "    tcgen05.wait::ld.sync.aligned;\n")),
+        edited((FIRST, FIRST + "    txq.width.b32 %r1, [%rd1];\n")),
         "unsupported",
         "unsupported",
     ),

@@ -129,6 +129,7 @@ def allocation_terminator(
             if left is None:
                 return None
             sel, mask = left
+            _check_whole(machine, form, sel, mask)
         warps = np.arange(machine.warps)[whole_warps(sel, mask)]
         try:
             waiting = [warp for warp in warps.tolist() if not one(warp)]
@@ -144,6 +145,18 @@ def allocation_terminator(
         return None
 
     return run
+
+
+def _check_whole(machine: Machine, form: TensorStatement, sel: Select, mask: Mask) -> None:
+    """A finding where lanes of the warp have left, or gone by."""
+    if mask is None:
+        return
+    born = machine.thread_ids()[sel] < machine.threads
+    absent = born & ~mask & mask.any(axis=1, keepdims=True)
+    if absent.any():
+        lane = int(machine.lane_ids[sel][absent][0])
+        text = f"lane {lane % LANES} does not execute this with the rest of its warp"
+        machine.tensor.say(form, text, lane, "divergent")
 
 
 def _write_address(
