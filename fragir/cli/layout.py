@@ -62,6 +62,10 @@ EXAMPLES = (
         "fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg"
         " > memory.svg",
     ),
+    (
+        "Which thread gets which element of D of a tcgen05.mma:",
+        "fragir layout tcgen05.mma.m128n256k16.f16 d --by tcgen05.ld.sync.aligned.32x32b.x64.b32",
+    ),
 )
 
 
@@ -125,6 +129,17 @@ class Query:
 @click.option("--logical", is_flag=True, help="Sparse a: chunks along K, not packed columns.")
 @click.option("--offset", type=int, default=0, metavar="N", help="Split offset of 16x32bx2.")
 @click.option(
+    "--by",
+    metavar="MNEMONIC",
+    help="Of tcgen05.mma and .cp: in registers, as this tcgen05.ld or .st of four warps has it.",
+)
+@click.option(
+    "--address",
+    callback=read_point,
+    metavar="LANE,COLUMN",
+    help="With --by: where in the operand it begins (0,0).",
+)
+@click.option(
     "--format",
     "style",
     type=click.Choice((*FORMATS, *NOTATIONS)),
@@ -166,6 +181,8 @@ def main(
     thread: int,
     logical: bool,
     offset: int,
+    by: str | None,
+    address: Point | None,
     style: str,
     seen: str,
     colour: str,
@@ -176,6 +193,8 @@ def main(
     """Show which lane holds which element of an instruction's operand, or any layout.
 
     OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
+    tcgen05.mma has its shape and types behind its name: tcgen05.mma.m128n256k16.f16; its a is that
+    in tensor memory.
     TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
     formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
     """
@@ -197,7 +216,25 @@ def main(
     if picture != Picture() and style not in (FRAMED if asked else DRAWN):
         raise click.UsageError("--view, --colour, --access and --full are of whole pictures")
     immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
+    tensor = subject.startswith(("tcgen05.mma", "tcgen05.cp")) and operand is not None
+    if not tensor and (by is not None or address is not None):
+        raise click.UsageError("--by and --address are of operands of tcgen05.mma and tcgen05.cp")
+    if address is not None and (by is None or len(address) != 2):
+        raise click.UsageError("--address LANE,COLUMN goes with --by")
     try:
+        if tensor and operand is not None:
+            if made is not None or logical or tile or warps or element_type:
+                raise click.UsageError(
+                    "--output, --logical, --tile, --warps, --type: not of tcgen05"
+                )
+            from fragir.cli.tensor_layouts import TensorQuestion, answer_tensor
+
+            place = address or (0, 0)
+            question = TensorQuestion(
+                operand, at, lane, element, immediates, by, place, style, picture
+            )
+            answer_tensor(subject, question)
+            return None
         if operand is None:
             if _is_mnemonic(subject):
                 raise click.UsageError("Missing argument 'OPERAND'.")

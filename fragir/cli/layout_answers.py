@@ -34,6 +34,8 @@ class LayoutQuestion:
     element: int | None
     style: str
     picture: Picture
+    about: tuple[str, ...] = ()
+    """What else is to be said of it, a line each; the first one is a heading."""
 
     @cached_property
     def bits(self) -> int | None:
@@ -242,7 +244,12 @@ def _draw(question: LayoutQuestion, points: Sequence[Point] = ()) -> None:
                 hint=f"--format {', '.join(TABLE_FORMATS)} or json answers in words",
             )
         drawn = frame_points(drawn, points)
-    lines = [str(layout), *(f"  {name}: {value}" for name, value in facts)]
+    facts_shown = [f"  {name}: {value}" for name, value in facts]
+    lines = [str(layout), *facts_shown]
+    if question.about:
+        heading, *words = question.about
+        shown = [f"  layout: {layout}", *facts_shown, *(f"  {line}" for line in words)]
+        lines = [heading, *shown]
     show(drawn, question.style, question.picture.full, "\n".join(lines) + "\n")
 
 

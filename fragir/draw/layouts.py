@@ -27,7 +27,18 @@ Shade: TypeAlias = Callable[[Mapping[str, int]], int]
 LARGEST = 1 << 16
 """Cells of a drawing."""
 COLOURS = ("lane", "warp", "register", "element")
+_SLOTS = ("lane", "element")
 _LETTERS = {"lane": "T", "warp": "W", "element": "", "block": "B"}
+
+
+def is_of_tensor_memory(layout: AnyLayout) -> bool:
+    """Whether lanes and columns of tensor memory hold it."""
+    return {"lane", "column"} <= set(layout.names)
+
+
+def _within(names: tuple[str, ...]) -> list[str]:
+    """The axes of a layout of tensor memory within a column."""
+    return [name for name in names if name not in ("cta", "lane", "column")]
 
 
 def is_of_registers(layout: AnyLayout) -> bool:
@@ -122,10 +133,17 @@ def holders_of(layout: AnyLayout) -> Mapping[Point, list[Point]]:
 def slot_label(layout: AnyLayout, slot: Point) -> str:
     """`W1 T5:3`, element 3 of lane 5 of warp 1."""
     found = dict(zip(layout.names, slot, strict=True))
+    if is_of_tensor_memory(layout):
+        cta = f"CTA{found['cta']} " if "cta" in found else ""
+        within = "".join(f".{found[name]}" for name in _within(layout.names))
+        return f"{cta}L{found['lane']}:{found['column']}{within}"
     return _label({n: found[n] for n in found if layout.sizes[n] > 1 or n != "warp"})
 
 
 def _key(layout: AnyLayout) -> str:
+    if is_of_tensor_memory(layout):
+        within = "".join(f", .1 is its {name} 1" for name in _within(layout.names))
+        return f"L5:3 is column 3 of lane 5 of tensor memory{within}"
     if layout.sizes.get("warp", 1) > 1:
         return "W1 T5:3 is element 3 of lane 5 of warp 1"
     return "T5:3 is element 3 of lane 5"
@@ -158,8 +176,9 @@ def _label(slot: Mapping[str, int]) -> str:
 def _by_lanes(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
     """A grid for every warp, and for every coordinate that is neither lane nor element."""
     names = layout.names
-    order = [n for n in names if n not in ("lane", "element")]
-    order += [n for n in ("lane", "element") if n in names]
+    last = ("lane", *(_within(names)[:1] or ["column"])) if is_of_tensor_memory(layout) else _SLOTS
+    order = [n for n in names if n not in last]
+    order += [n for n in last if n in names]
     sizes = tuple(layout.sizes[n] for n in order)
 
     def cell(slot: Point, row: int, col: int) -> Cell:

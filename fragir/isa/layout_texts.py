@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 from fragir.errors import FragirError
 from fragir.isa.registry import lookup
+from fragir.isa.tensor_names import is_tensor_operation, tensor_operation
 from fragir.isa.tiling import tile_layout
 from fragir.layout.layout import Layout
 from fragir.layout.texts.read import read_layout as read_text
 
 if TYPE_CHECKING:
     from fragir.isa.model import Instruction
+    from fragir.isa.tensor_names import TensorMemoryCopy, TensorMma
     from fragir.layout.chain import LayoutChain
 
 _OPERAND = re.compile(
@@ -25,12 +27,22 @@ def read_layout(
 ) -> Layout | LayoutChain:
     """The layout of a text: an operand's (`MNEMONIC:OPERAND`) or any that `fragir.layout` reads.
 
+    Of tcgen05.mma and .cp the names of `fragir.isa.tensor_names`, which say their own shape.
+
     An operand's layout is spread over a tile of `shape` (rows, columns) and `warps` (rows,
     columns; warpgroups of a wgmma) if a shape is given, see `tile_layout`. Raises FragirError.
 
     >>> print(read_layout("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:b", (16, 16)))
     lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]
     """
+    tensor = tensor_operand_of(text)
+    if tensor is not None:
+        operation, name = tensor
+        if shape is not None:
+            raise FragirError(
+                f"{operation.name} says its own shape", hint="take another m and n of the name"
+            )
+        return operation.operand(name).layout
     named = operand_of(text)
     if named is None:
         return read_text(text, shape)
@@ -46,10 +58,24 @@ def read_layout(
 def operand_of(text: str) -> tuple[Instruction, str] | None:
     """The instruction and operand that a text names (`MNEMONIC:OPERAND`); None for another text.
 
-    Raises FragirError where there is no such instruction.
+    None also for products and copies of tcgen05 (`tensor_operand_of`). Raises FragirError where
+    there is no such instruction.
     """
-    found = _OPERAND.fullmatch(text) if isinstance(cast("object", text), str) else None
+    if not isinstance(cast("object", text), str) or is_tensor_operation(text):
+        return None
+    found = _OPERAND.fullmatch(text)
     return None if found is None else (lookup(found[1]), found[2])
+
+
+def tensor_operand_of(text: str) -> tuple[TensorMma | TensorMemoryCopy, str] | None:
+    """The product or copy of tcgen05 and the operand that a text names (`NAME:OPERAND`).
+
+    None for another text; raises FragirError where there is no such product.
+    """
+    if not isinstance(cast("object", text), str) or not is_tensor_operation(text):
+        return None
+    found = _OPERAND.fullmatch(text)
+    return None if found is None else (tensor_operation(found[1]), found[2])
 
 
 def digit_layout(text: str) -> Layout:

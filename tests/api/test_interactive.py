@@ -22,6 +22,7 @@ import fragir
 from fragir import algebra, emulator, host, isa, judge, ptx, redundancy, reference, scheduling
 from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, canonical, dense, descriptors, query, tensor_boxes
+from fragir.isa.tensor_names import tensor_operation
 from fragir.layout import (
     Layout,
     SharedLayout,
@@ -166,6 +167,11 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.isa.tensor_boxes.BoxCopies": lambda: tensor_boxes.box_copies(
         swizzled_elements((64, 64), 16, 128), 16, (64, 64), parts=2
     ),
+    "fragir.isa.tensor_names.TensorMemoryCopy": lambda: tensor_operation("tcgen05.cp.128x256b"),
+    "fragir.isa.tensor_names.TensorMma": lambda: tensor_operation("tcgen05.mma.m128n64k16.f16"),
+    "fragir.isa.tensor_names.TensorOperand": lambda: tensor_operation(
+        "tcgen05.mma.m128n64k16.f16"
+    ).operand("d"),
     "fragir.isa.tensor_boxes.TensorBoxes": lambda: tensor_boxes.tensor_boxes(
         swizzled_elements((64, 64), 16, 128), 16
     ),
