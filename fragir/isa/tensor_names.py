@@ -32,7 +32,7 @@ from fragir.isa.tensor_layouts import DECOMPRESSIONS, arrangement
 from fragir.isa.tensor_products import (
     KINDS,
     WIDE_K,
-    Kind,
+    TensorKind,
     check_shape,
     depths,
     kind_of,
@@ -62,6 +62,11 @@ class TensorOperand:
     make: Callable[[], Layout] | None = None
     chunk: int = 1
     tiles: tuple[CanonicalTile, ...] = ()
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.shape))
+        where = "shared" if self.tiles else "tensor"
+        return f"<operand {self.name}: {size} {self.element} in {where} memory>"
 
     @property
     def layout(self) -> Layout:
@@ -102,6 +107,9 @@ class TensorMma:
     sfb_id: int = 0
     selector: int = 0
 
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
     @property
     def name(self) -> str:
         """The canonical name."""
@@ -131,7 +139,7 @@ class TensorMma:
         return self.vector * 3 // 2 if self.k == WIDE_K else self.vector
 
     @property
-    def _rules(self) -> Kind:
+    def _rules(self) -> TensorKind:
         return kind_of(self.kind)
 
     @cached_property
@@ -213,6 +221,9 @@ class TensorMemoryCopy:
     multicast: str = ""
     decompression: str = ""
     group: int = 1
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
     @property
     def name(self) -> str:
@@ -345,7 +356,7 @@ def _least_group(kind: str, m: int) -> int:
 
 
 def _scaling(
-    kind: str, rules: Kind, scales: list[str], vector: int, scaled: bool
+    kind: str, rules: TensorKind, scales: list[str], vector: int, scaled: bool
 ) -> tuple[int, str]:
     """scale_vec and the type of the scales, with what follows where it is left out."""
     if not rules.scales:

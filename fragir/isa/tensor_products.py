@@ -25,7 +25,7 @@ STEP_BITS = 256
 _FLOAT8 = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 
 
-class Kind(NamedTuple):
+class TensorKind(NamedTuple):
     """A kind: the codes of the types of A and B, the types of D, bits an element of A or B takes.
 
     `scales`: types of block scales, by how many of them there are along K (`scale_vec`).
@@ -37,14 +37,14 @@ class Kind(NamedTuple):
     scales: Mapping[int, tuple[str, ...]] = {}
 
 
-KINDS: Mapping[str, Kind] = {
-    "f16": Kind({"f16": 0, "bf16": 1}, ("f16", "f32"), 16),
-    "tf32": Kind({"tf32": 2}, ("f32",), 32),
-    "f8f6f4": Kind(_FLOAT8, ("f16", "f32"), 8),
-    "i8": Kind({"u8": 0, "s8": 1}, ("s32",), 8),
-    "mxf8f6f4": Kind(_FLOAT8, ("f32",), 8, {1: ("ue8m0",)}),
-    "mxf4": Kind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",)}),
-    "mxf4nvf4": Kind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",), 4: ("ue8m0", "ue4m3")}),
+KINDS: Mapping[str, TensorKind] = {
+    "f16": TensorKind({"f16": 0, "bf16": 1}, ("f16", "f32"), 16),
+    "tf32": TensorKind({"tf32": 2}, ("f32",), 32),
+    "f8f6f4": TensorKind(_FLOAT8, ("f16", "f32"), 8),
+    "i8": TensorKind({"u8": 0, "s8": 1}, ("s32",), 8),
+    "mxf8f6f4": TensorKind(_FLOAT8, ("f32",), 8, {1: ("ue8m0",)}),
+    "mxf4": TensorKind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",)}),
+    "mxf4nvf4": TensorKind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",), 4: ("ue8m0", "ue4m3")}),
 }
 
 # K = 96 of dense 4-bit products: 48 bytes of a row instead of 32 (section 9.7.16.2.1).
@@ -83,7 +83,7 @@ SHAPES: tuple[ShapeRule, ...] = (
 )
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> TensorKind:
     """The kind called so; an error that lists them where there is none."""
     found = KINDS.get(name)
     if found is None:
