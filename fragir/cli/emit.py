@@ -12,13 +12,20 @@ from fragir.cli.query import find
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.isa import Instruction
+    from fragir.isa.canonical import Major
 
+
+_MAJOR = click.Choice(["k", "mn"])
 
 EXAMPLES = (
     (
         "A kernel with one wgmma, A in shared memory:",
         "fragir emit wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 --a descriptor",
+    ),
+    (
+        "The same with an MN-major B, swizzled by 128 bytes:",
+        "fragir emit wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 --a descriptor"
+        " --b-major mn --swizzle 128",
     ),
     (
         "A C++ wrapper of an integer product:",
@@ -39,6 +46,19 @@ EXAMPLES = (
     help="Where wgmma's A comes from.",
 )
 @click.option(
+    "--a-major", type=_MAJOR, default="k", show_default=True, help="Of A in shared memory."
+)
+@click.option(
+    "--b-major", type=_MAJOR, default="k", show_default=True, help="Of B in shared memory."
+)
+@click.option(
+    "--swizzle",
+    type=click.Choice(["0", "32", "64", "128"]),
+    default="0",
+    show_default=True,
+    help="Bytes of the swizzle of what lies in shared memory.",
+)
+@click.option(
     "--as",
     "language",
     type=click.Choice(["ptx", "cuda"]),
@@ -52,6 +72,9 @@ def main(
     mnemonic: str,
     target: str | None,
     variant: str,
+    a_major: Major,
+    b_major: Major,
+    swizzle: str,
     language: str,
     output: str | None,
     as_json: bool,
@@ -64,22 +87,23 @@ def main(
     if instruction.refused:
         raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
     target = target if target is not None else default_target(instruction)
-    text = _text(find(mnemonic, target), target, variant, language)
+    chosen = find(mnemonic, target)
+    if language == "cuda":
+        if (a_major, b_major, swizzle) != ("k", "k", "0"):
+            raise click.UsageError("a C++ wrapper takes descriptors: majors and swizzle are theirs")
+        from fragir.isa.cuda import header
+
+        text = header(chosen, target, variant)
+    else:
+        from fragir.isa.emit import InShared, emit_ptx
+
+        text = emit_ptx(chosen, target, variant, InShared(a_major, b_major, int(swizzle)))
     advice = unordered_note(instruction)
     if advice is not None:
         note(f"note: {advice}")
     if output is not None or not as_json:
         write_output(output, text)
     if as_json:
-        chosen = {"mnemonic": instruction.mnemonic, "target": target}
-        print_json({**chosen, "a": variant, "as": language, "text": text})
-
-
-def _text(instruction: Instruction, target: str, variant: str, language: str) -> str:
-    if language == "cuda":
-        from fragir.isa.cuda import header
-
-        return header(instruction, target, variant)
-    from fragir.isa.emit import emit_ptx
-
-    return emit_ptx(instruction, target, variant)
+        head = {"mnemonic": instruction.mnemonic, "target": target, "a": variant}
+        placed = {"a_major": a_major, "b_major": b_major, "swizzle": int(swizzle)}
+        print_json({**head, **placed, "as": language, "text": text})

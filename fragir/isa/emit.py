@@ -3,39 +3,62 @@
 The kernel has one pointer for every operand, in the order of the operand names in
 `parameters`. Every block is a case of its own: its fragments lie behind those of the block before,
 lane by lane, a lane's registers in order. A matrix in shared memory is passed as its image, which
-the kernel copies; descriptors are those of K-major operands without swizzle, core matrices of the
-same 8 rows next to each other. Addresses of matrix copies go up by 16 bytes a lane. D is written
-back; for `stmatrix` the shared memory is.
+the kernel copies: the packed canonical layout of the smallest tile (`shared_tile`), by default
+K-major without swizzle, core matrices of the same 8 rows next to each other. Addresses of matrix
+copies go up by 16 bytes a lane. D is written back; for `stmatrix` the shared memory is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa import model
+from fragir.isa.canonical import SWIZZLES, Major
 from fragir.isa.model import Instruction, Operand, Registers
 from fragir.isa.targets import ONLY_PTXAS_12, newest, require_target
 
-# The zero-swizzle K-major descriptor: 8 rows x 16 bytes is a core matrix of 128 bytes.
-_CORE = 128
+if TYPE_CHECKING:
+    from fragir.isa.operand_tiles import CanonicalTile
+
 _TENSOR_COLUMNS = 512
 
 
-def emit_ptx(instruction: Instruction, target: str, a: str = "registers") -> str:
+class InShared(NamedTuple):
+    """How the operands of a wgmma lie in shared memory: the majors of A and B, the swizzle."""
+
+    a: Major = "k"
+    b: Major = "k"
+    swizzle: int = 0
+
+    def major(self, operand: Operand) -> Major:
+        """That of operand a-shared or b."""
+        return self.b if operand.name == "b" else self.a
+
+
+_PLAIN = InShared()
+
+
+def emit_ptx(
+    instruction: Instruction, target: str, a: str = "registers", shared: InShared = _PLAIN
+) -> str:
     """A module for `target` with one kernel, `probe`; `a` is "registers" or "descriptor" (wgmma).
 
-    Errors where the target does not have the instruction, or it must not be emitted.
+    Errors where the target does not have the instruction, or it must not be emitted, and where its
+    operands cannot lie in memory as `shared` says.
     """
-    return emit_module([(instruction, a)], target)
+    return emit_module([(instruction, a)], target, shared=shared)
 
 
 def emit_module(
-    wanted: Iterable[tuple[Instruction, str]], target: str, version: str | None = None
+    wanted: Iterable[tuple[Instruction, str]],
+    target: str,
+    version: str | None = None,
+    shared: InShared = _PLAIN,
 ) -> str:
     """One module with a kernel for each instruction: `probe`, or `probe_0`, `probe_1`, ...
 
-    `.version` is the lowest that all of them allow, unless given.
+    `.version` is the lowest that all of them allow, unless given; `shared` as of `emit_ptx`.
     """
     require_target(target)
     chosen = list(wanted)
@@ -43,7 +66,7 @@ def emit_module(
         check(instruction, target)
     lowest = version or newest(i.targets[target] for i, _ in chosen)
     names = ["probe"] if len(chosen) == 1 else [f"probe_{i}" for i in range(len(chosen))]
-    kernels = [kernel(i, a, name) for (i, a), name in zip(chosen, names, strict=True)]
+    kernels = [kernel(i, a, name, shared) for (i, a), name in zip(chosen, names, strict=True)]
     return "\n".join((f".version {lowest}\n.target {target}\n.address_size 64\n", *kernels))
 
 
@@ -77,20 +100,45 @@ def parameters(instruction: Instruction, a: str = "registers") -> tuple[str, ...
     return tuple(names)
 
 
-def kernel(instruction: Instruction, a: str = "registers", name: str = "probe") -> str:
+def kernel(
+    instruction: Instruction, a: str = "registers", name: str = "probe", shared: InShared = _PLAIN
+) -> str:
     """The text of the probe kernel alone, whatever the target."""
+    _check_shared(instruction, a, shared)
     if a not in (instruction.variants or ("registers",)):
         raise FragirError(f"{instruction.mnemonic} has no form with A as {a!r}")
     names = parameters(instruction, a)
     pointers = ",\n".join(f"\t.param .u64 {name}_{_word(n)}" for n in names)
-    body = "".join(f"\t{line}\n" for line in _body(instruction, a, name, names))
+    body = "".join(f"\t{line}\n" for line in _body(instruction, a, name, names, shared))
     return f".visible .entry {name}(\n{pointers}\n)\n{{\n{body}\tret;\n}}\n"
 
 
-def statement(instruction: Instruction, a: str = "registers") -> str:
+def _check_shared(instruction: Instruction, a: str, shared: InShared) -> None:
+    if shared == _PLAIN:
+        return
+    if not instruction.family.startswith("wgmma"):
+        raise FragirError(f"no operand of {instruction.mnemonic} lies in shared memory")
+    if a != "descriptor" and shared.a != "k":
+        raise FragirError("A in registers is not MN-major", hint="--a descriptor")
+    for name in ("a-shared", "b") if a == "descriptor" else ("b",):
+        shared_tile(instruction.operands[name], shared)
+
+
+def shared_tile(operand: Operand, shared: InShared = _PLAIN) -> CanonicalTile:
+    """The packed canonical layout of an operand's image; FragirError where it cannot be so."""
+    from fragir.isa.operand_tiles import check_major, operand_tiles
+
+    if shared.swizzle not in SWIZZLES:
+        raise FragirError(f"there is no swizzle of {shared.swizzle} bytes", hint="0, 32, 64 or 128")
+    major = shared.major(operand)
+    check_major(operand.element, major, str(shared.swizzle), tcgen05=False)
+    return operand_tiles(operand)[major][shared.swizzle]
+
+
+def statement(instruction: Instruction, a: str = "registers", shared: InShared = _PLAIN) -> str:
     """The instruction alone, on registers named after its operands: %a0, %a1, ..., %address.
 
-    Scales of wgmma are 1, transposes 0, selectors the lowest.
+    Scales of wgmma are 1, transposes those of MN-major operands, selectors the lowest.
     """
     operands = instruction.operands
     words: list[str]
@@ -110,7 +158,7 @@ def statement(instruction: Instruction, a: str = "registers") -> str:
             "%a_shared" if a == "descriptor" else _vector(operands["a"]),
             "%b",
             *_selector_words(instruction),
-            *(_TAIL[what] for what in instruction.tail if what != skipped),
+            *(_tail(what, shared) for what in instruction.tail if what != skipped),
         ]
     else:
         words = [*(_vector(operands[n]) for n in "dabc"), *_selector_words(instruction)]
@@ -131,12 +179,14 @@ def _selector_words(instruction: Instruction) -> tuple[str, ...]:
     return ("%e0", str(selectors[0])) if selectors else ()
 
 
-def _body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) -> Iterator[str]:
+def _body(
+    instruction: Instruction, a: str, name: str, names: tuple[str, ...], shared: InShared
+) -> Iterator[str]:
     yield ".reg .pred %p;"
     yield ".reg .b32 %thread, %block, %index, %at, %word, %address;"
     yield ".reg .b64 %base, %offset;"
     if instruction.family.startswith("wgmma"):
-        yield from _warpgroup(instruction, a, name, names)
+        yield from _warpgroup(instruction, a, name, names, shared)
     elif instruction.family.startswith("tcgen05"):
         yield from _tensor_memory(instruction, name)
     elif instruction.family in ("ldmatrix", "stmatrix"):
@@ -166,50 +216,48 @@ def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterat
 
 
 def _warpgroup(
-    instruction: Instruction, a: str, name: str, names: tuple[str, ...]
+    instruction: Instruction, a: str, name: str, names: tuple[str, ...], placed: InShared
 ) -> Iterator[str]:
     held = [instruction.operands[n] for n in names if n not in ("a-shared", "b", "c")]
     yield from (_declare(operand) for operand in held)
     yield from _PLACE
     shared = [instruction.operands[n] for n in names if n in ("a-shared", "b")]
     for operand in shared:
-        size = image_bytes(operand)
-        yield f".shared .align 128 .b8 {name}_{_word(operand.name)}_image[{size}];"
+        size = image_bytes(operand, placed)
+        align = max(128, 8 * placed.swizzle)  # a swizzle's pattern begins with the image
+        yield f".shared .align {align} .b8 {name}_{_word(operand.name)}_image[{size}];"
         yield f".reg .b64 %{_word(operand.name)};"
         yield from _copy_in(operand.name, name, size, 128)
-        yield from _descriptor(operand, name)
+        yield from _descriptor(operand, name, placed)
     for operand in held:
         source = "c" if operand.name == "d" else operand.name
         yield from _move(operand, name, "ld", source)
     yield "fence.proxy.async;"
     yield "bar.sync 0;"
     yield "wgmma.fence.sync.aligned;"
-    yield statement(instruction, a)
+    yield statement(instruction, a, placed)
     yield "wgmma.commit_group.sync.aligned;"
     yield "wgmma.wait_group.sync.aligned 0;"
     yield from _move(instruction.operands["d"], name, "st")
 
 
-_TAIL = {
-    "scale-d": "1",
-    "imm-scale-a": "1",
-    "imm-scale-b": "1",
-    "imm-trans-a": "0",
-    "imm-trans-b": "0",
-}
+def _tail(what: str, shared: InShared) -> str:
+    """An operand after the matrices: scales are 1, transposes say what is MN-major."""
+    majors = {"imm-trans-a": shared.a, "imm-trans-b": shared.b}
+    return str(int(majors.get(what, "mn") == "mn"))
 
 
-def image_bytes(operand: Operand) -> int:
+def image_bytes(operand: Operand, shared: InShared = _PLAIN) -> int:
     """Bytes of a matrix in shared memory."""
-    rows, cols = operand.shape
-    return rows * cols * model.BITS[operand.element] // 8
+    tile = shared_tile(operand, shared)
+    return tile.mn * tile.k * tile.unit_bits // 8
 
 
-def _descriptor(operand: Operand, name: str) -> Iterator[str]:
-    """K-major, no swizzle: LBO to the next 16 bytes of K, SBO to the next 8 rows."""
-    k = operand.shape[0] if operand.name == "b" else operand.shape[1]
-    row_bytes = k * model.BITS[operand.element] // 8
-    strides = (_CORE >> 4) << 16 | (row_bytes // 16 * _CORE >> 4) << 32
+def _descriptor(operand: Operand, name: str, shared: InShared) -> Iterator[str]:
+    from fragir.isa.descriptors import describe
+    from fragir.isa.warpgroup import TARGET
+
+    strides = describe(shared_tile(operand, shared).shared, 0, TARGET).word
     word = f"%{_word(operand.name)}"
     yield f"mov.u32 %address, {name}_{_word(operand.name)}_image;"
     yield "and.b32 %address, %address, 0x3FFFF;"

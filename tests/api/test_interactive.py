@@ -21,7 +21,7 @@ import pytest
 import fragir
 from fragir import algebra, emulator, host, isa, judge, ptx, redundancy, reference, scheduling
 from fragir.compilation.pipeline import Stage
-from fragir.isa import atoms, canonical, dense, descriptors, query, tensor_boxes
+from fragir.isa import atoms, canonical, dense, descriptors, emit, query, tensor_boxes
 from fragir.isa.tensor_names import tensor_operation
 from fragir.layout import (
     Layout,
@@ -163,6 +163,7 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.isa.canonical.CanonicalLayout": lambda: canonical.canonical("bf16", "k", 128, 64, 64),
     "fragir.isa.dense.DenseRule": lambda: dense.RULES[0],
     "fragir.isa.descriptors.MatrixDescriptor": lambda: descriptors.decode(1 << 62, "sm_90a"),
+    "fragir.isa.emit.InShared": lambda: emit.InShared("k", "mn", 128),
     "fragir.isa.query.View": lambda: query.View.of(isa.lookup(MMA), "a"),
     "fragir.isa.tensor_boxes.BoxCopies": lambda: tensor_boxes.box_copies(
         swizzled_elements((64, 64), 16, 128), 16, (64, 64), parts=2
