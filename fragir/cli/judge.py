@@ -135,12 +135,15 @@ def main(
     2 wrong usage or a broken case, 3 incomplete, 4 unsupported.
     """
     if batch is not None:
-        if kernel is not None or case is not None or sarif is not None:
+        if kernel is not None or case is not None:
             raise click.UsageError("--batch FILE.jsonl names kernels and cases; leave out others")
         if resume and output is None:
             raise click.UsageError("--resume goes on with -o FILE")
         with _own_trouble(as_json) as trouble:
-            return _batch(batch, output, resume, None if serial else workers, seconds, as_json)
+            if sarif is not None:
+                check_writable(sarif)
+            number = None if serial else workers
+            return _batch(batch, output, resume, number, seconds, as_json, sarif)
         return trouble.code
     if kernel is None or case is None:
         raise click.UsageError("a kernel is judged by --case MODULE:FUNCTION")
@@ -261,10 +264,19 @@ def _ranges(lines: list[int]) -> str:
 
 
 def _batch(
-    path: str, output: str | None, resume: bool, workers: int | None, seconds: float, as_json: bool
+    path: str,
+    output: str | None,
+    resume: bool,
+    workers: int | None,
+    seconds: float,
+    as_json: bool,
+    sarif: str | None,
 ) -> int:
+    from importlib.metadata import version
+
     from fragir.judge.batch import read_lines
     from fragir.judge.meanings import EXIT
+    from fragir.judge.sarif import log
     from fragir.sweeps import cluster, runner
     from fragir.sweeps.catalogue import find, load
     from fragir.sweeps.definition import GIB, Task
@@ -281,18 +293,19 @@ def _batch(
     limits = Limits(seconds + 30)
     words: dict[str, int] = {}
     codes = {0}
+    kept = [known[line["key"]] for line in lines if line["key"] in known]
     with closing(_Lines(output, append=bool(known), quiet=as_json)) as written:
         if len(left) < len(lines):
             note(f"{len(lines) - len(left)} of {len(lines)} kernels taken over from {output}")
-        for line in lines:
-            if line["key"] in known:
-                _count(known[line["key"]], words, codes, EXIT)
+        for result in kept:
+            _count(result, words, codes, EXIT)
 
         def take(outcomes: Iterator[Any]) -> None:
             for outcome in outcomes:
                 result = outcome["result"] or _failed(outcome)
                 result.pop("findings", None)
                 written.add(result)
+                kept.append(result)
                 _count(result, words, codes, EXIT)
 
         if left and workers is None:
@@ -300,6 +313,9 @@ def _batch(
         elif left:
             with cluster.local(workers or 1, GIB) as pool:
                 take(pool.perform(source, left, limits))
+    if sarif is not None:
+        every = [(one["kernel"], one["verdict"], one["error"]) for one in kept]
+        write_output(sarif, json.dumps(log(every, version("fragir")), indent=2) + "\n")
     told = {"kernels": len(lines), "resumed": len(lines) - len(left), "verdicts": words}
     if as_json:
         print_json(told)

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from fragir.emulator.checks.coverage import Covered
 from fragir.emulator.report import ArrayValues, Schedules
 from fragir.errors import short_text
-from fragir.judge.meanings import EXIT, Document, Word, meanings
+from fragir.judge.meanings import EXIT, Document, Word
+from fragir.judge.sarif import log
 from fragir.redundancy import NotNeeded
 
 #: What wins where there are several reasons.
@@ -183,50 +184,7 @@ class Judgement:
 
     def sarif(self, kernel: str) -> Document:
         """The reasons as a log of SARIF 2.1.0; `kernel`: the file they are in."""
-        levels = {"fail": "error", "incomplete": "warning", "unsupported": "warning"}
-        told = [*self.reasons, *self.letters]
-        kinds = sorted({reason.kind for reason in told})
-        about = meanings()
-
-        def place(reason: Reason) -> Document:
-            found: Document = {"artifactLocation": {"uri": reason.file or kernel}}
-            if reason.line is not None:
-                found["region"] = {"startLine": reason.line, "startColumn": reason.col or 1}
-            return {"physicalLocation": found}
-
-        return {
-            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-            "version": "2.1.0",
-            "runs": [
-                {
-                    "tool": {
-                        "driver": {
-                            "name": "fragir judge",
-                            "version": self.versions.get("fragir", "0"),
-                            "rules": [
-                                {
-                                    "id": kind,
-                                    "shortDescription": {"text": about[kind].means},
-                                    "fullDescription": {"text": about[kind].why},
-                                    "help": {"text": about[kind].mend},
-                                }
-                                for kind in kinds
-                            ],
-                        }
-                    },
-                    "results": [
-                        {
-                            "ruleId": reason.kind,
-                            "level": levels.get(reason.verdict, "note"),
-                            "message": {"text": " ".join(reason.message.split())},
-                            "locations": [place(reason)],
-                        }
-                        for reason in told
-                    ],
-                    "properties": {"verdict": self.word},
-                }
-            ],
-        }
+        return log([(kernel, self.document(), None)], self.versions.get("fragir", "0"))
 
 
 def union(covered: Iterable[tuple[str, Covered]]) -> dict[str, Covered]:
