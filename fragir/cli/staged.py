@@ -27,7 +27,7 @@ WRITES = frozenset((">", ">>", "|", "-o", "--output", "--sarif", "--batch"))
 _LINE = re.compile(r"^\s*//\s*(?:\$ )?fragir (.*)$", re.MULTILINE)
 
 
-def asked(path: str, text: str) -> Iterator[list[str]]:
+def own_checks(path: str, text: str) -> Iterator[list[str]]:
     """The words behind `fragir` of a file's own checks."""
     for match in _LINE.finditer(text):
         try:
@@ -47,7 +47,7 @@ def _names(path: str, words: Sequence[str]) -> bool:
     )
 
 
-def judged(path: str) -> list[str]:
+def problems(path: str) -> list[str]:
     """What is wrong with a file, in lines; none where nothing is."""
     from fragir.cli import main, opt
 
@@ -56,7 +56,7 @@ def judged(path: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         return [f"{path}: cannot be read: {error}"]
     wrong: list[str] = []
-    for words in asked(path, text):
+    for words in own_checks(path, text):
         code, said = _printed(main.main, words)
         if code:
             wrong += [f"$ fragir {shlex.join(words)}", *said]
@@ -101,7 +101,7 @@ def _read(text: str, path: str) -> list[str]:
 
 def main(paths: Sequence[str]) -> int:
     """1 where something is wrong with a file."""
-    found = [line for path in paths for line in judged(path)]
+    found = [line for path in paths for line in problems(path)]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

@@ -55,10 +55,10 @@ def test_the_entry_is_a_module_of_the_package() -> None:
 
 def test_a_file_asks_for_its_own_checks(in_folder: Path) -> None:
     assert staged.main([write("k.ptx", CHECKED)]) == 0
-    found = staged.judged(write("k.ptx", CHECKED, wait=""))
+    found = staged.problems(write("k.ptx", CHECKED, wait=""))
     assert found[0] == "$ fragir check k.ptx --block 64"
     assert any("race" in line for line in found)
-    assert staged.judged(write("k.ptx", wait="")) == []  # it can be read, and asks for nothing
+    assert staged.problems(write("k.ptx", wait="")) == []  # it can be read, and asks for nothing
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_file_asks_for_its_own_checks(in_folder: Path) -> None:
 )
 def test_which_lines_are_commands(in_folder: Path, line: str, is_asked: bool) -> None:
     text = Path(write("k.ptx", line)).read_text()
-    assert bool(list(staged.asked("k.ptx", text))) == is_asked
+    assert bool(list(staged.own_checks("k.ptx", text))) == is_asked
 
 
 def test_files_that_cannot_be_read(in_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

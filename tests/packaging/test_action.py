@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge.test_action import ACTION, CASE, NORM, outputs, run_step
+from tests.cli.test_action import ACTION, CASE, NORM, outputs, run_step
 
 pytestmark = pytest.mark.packaging
 

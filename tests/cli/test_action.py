@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fragir.cli import action
 from fragir.errors import FragirError
-from fragir.judge import action
 from fragir.judge.sarif import log
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,6 +1,6 @@
 """What the GitHub Action of this repository does once fragir is installed.
 
-`python -m fragir.judge.action` reads the inputs of action.yml from the environment (`INPUT_...`),
+`python -m fragir.cli.action` reads the inputs of action.yml from the environment (`INPUT_...`),
 judges, and writes outputs and a summary where GitHub asks for them. It uploads nothing.
 """
 
@@ -55,7 +55,7 @@ def _listed(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def judged(
+def judge_all(
     kernels: Sequence[Mapping[str, Any]], sarif: str, results: str, seconds: str
 ) -> list[dict[str, Any]]:
     """The results of a batch, a document a kernel; written to files, too."""
@@ -118,7 +118,7 @@ def main(inputs: Mapping[str, str]) -> int:
             raise FragirError(
                 f"there is no verdict {', '.join(sorted(unknown))}", hint=f"{', '.join(EXIT)}"
             )
-        found = judged(lines(inputs), sarif, results, seconds)
+        found = judge_all(lines(inputs), sarif, results, seconds)
     except FragirError as error:
         print(f"::error::{printable(error.sentence)}")
         return 2
