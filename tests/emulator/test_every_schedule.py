@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.sweeps import every_schedule as sweep
 from fragir.emulator import EmulationError, Report, run
+from fragir.sweeps import Plan
 
 KERNEL = """
 .version 8.6
@@ -183,3 +185,30 @@ def test_sums_of_floats_by_atomics() -> None:
     whole = judged("red.global.add.u32 [%rd1], 1;", 32).schedules
     assert whole is not None
     assert (whole.every, whole.assumptions) == (True, [])
+
+
+# -- against schedules -----------------------------------------------------------------------------
+
+
+def test_schedules_refute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fragir sweep every-schedule` tries the kernels of the compiler and of others, and their
+    mutants; were the rules too lenient, a schedule would tell."""
+    plan = Plan(parameters={"launches": "", "mutants": 2, "schedules": 2})
+    tasks = [t for t in sweep.SWEEP.all_tasks(plan) if t.what[0] == "passes: mma f64"]
+    assert [task.what[1] for task in tasks][:2] == [-1, 0]
+    found = [sweep.run(task) for task in tasks]
+    assert [each["findings"] for each in found] == [[]] * len(tasks)
+    assert (found[0]["every_schedule"], found[0]["every_value"]) == (1, 1)
+    assert sum(each.get("reported", 0) for each in found) > 0
+    monkeypatch.setattr(sweep, "execution", _other_under_a_schedule)
+    (refuted,) = sweep.run(tasks[0])["findings"]
+    assert refuted == "passes: mma f64, as it is: other results under schedule 0"
+
+
+_execution = sweep.execution
+
+
+def _other_under_a_schedule(one: sweep.Launch, text: str, **way: Any) -> tuple[Report, list[bytes]]:
+    found = _execution(one, text)
+    assert not isinstance(found, str)
+    return found[0], [b""] if way.get("schedule") == 0 else found[1]

@@ -6,6 +6,9 @@ printed, parsed and written back as PTX before it runs.
 A kernel whose run speaks for every content of its arrays runs once more with another one, or
 FRAGIR_FOREIGN_VALUES=10 times: it executes the same statements.
 
+With the environment variable FRAGIR_FOREIGN_RECORD=FOLDER the first launch of each kernel is kept
+there, for the sweep `every-schedule`.
+
 With the environment variable FRAGIR_FOREIGN_ON=gpu the arrays that tests look at come from the GPU,
 after the same run on the emulator.
 """
@@ -14,8 +17,11 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -73,6 +79,8 @@ def execute(
     gpu = os.environ.get("FRAGIR_FOREIGN_ON") == "gpu"
     given = copies(arguments) if gpu else arguments
     before = copies(arguments)
+    if folder := os.environ.get("FRAGIR_FOREIGN_RECORD"):
+        _record(Path(folder), ptx, entry, before, {"grid": grid, "block": block, **launch})
     report = run(ptx, entry, arguments=given, grid=grid, block=block, check=True, **launch)
     found = [f for f in report.findings if f.severity == "error" or f.kind not in letters]
     assert found == [], "\n".join(f"{f.line}: {f.kind}: {f.message}" for f in found)
@@ -81,6 +89,21 @@ def execute(
         _on_the_gpu(ptx, entry, arguments, tuple(grid), tuple(block), **launch)
     return report
 
+
+def _record(
+    folder: Path, ptx: str, entry: str, arguments: Sequence[object], launch: dict[str, Any]
+) -> None:
+    """Keeps a launch, pickled: (text, entry, arguments, how it is launched)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = zlib.crc32(f"{entry}\n{ptx}".encode())
+    file = folder / f"{entry}-{number:08x}.pickle"
+    how = {name: value for name, value in launch.items() if name in HOW}
+    if not file.exists():
+        file.write_bytes(pickle.dumps((ptx, entry, list(arguments), how)))
+
+
+#: What says how a kernel is launched, of what may be said of a run.
+HOW = ("grid", "block", "cluster", "shared")
 
 #: Kernels of which, by some compiler, more than data depends on the contents of arrays, and what.
 BY_VALUE = {
