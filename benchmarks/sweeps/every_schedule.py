@@ -1,8 +1,9 @@
 """What is said to hold for every schedule, against schedules: kernels, and their mutants.
 
 A task is a kernel that the passes write (`tests/emulator/generated.py`), or that others have
-written, or one of these with a synchronisation deleted or altered. Where its run with checks is without an error
-and speaks for every schedule, `schedules` random ones must find no error and give the same bits.
+written, or one of these with a synchronisation deleted or altered. Where its run with checks is
+without an error and speaks for every schedule, `schedules` random ones must find no error and give
+the same bits.
 Of kernels as they are the class is told too: `every_schedule`, `every_value`, and what is open.
 
 Those of others are launches that `FRAGIR_FOREIGN_RECORD=FOLDER python -m pytest tests/foreign`
