@@ -82,8 +82,8 @@ export function convertView(app) {
 
   function parts(state) {
     const [size, wrongTile] = attempt(() => readTile(state.tile ?? ""));
-    const [source, wrongFrom] = attempt(() => readAny(state.from ?? "", size, app.instructions));
-    const [target, wrongTo] = attempt(() => readAny(state.to ?? "", size, app.instructions));
+    const [source, wrongFrom] = attempt(() => readAny(state.from ?? "", size, app.instructions, app.data.tensor));
+    const [target, wrongTo] = attempt(() => readAny(state.to ?? "", size, app.instructions, app.data.tensor));
     from.wrong(wrongFrom);
     to.wrong(wrongTo);
     if (!source || !target) return [null, wrongTile];

@@ -20,6 +20,9 @@ from fragir.isa.descriptors import KINDS, TCGEN05_FIELDS, WGMMA_FIELDS, Field, t
 from fragir.isa.fragments import scale_blocks
 from fragir.isa.model import BITS, Instruction, Operand
 from fragir.isa.operand_tiles import operand_tiles
+from fragir.isa.tensor_layouts import COPIES, DECOMPRESSIONS, copied
+from fragir.isa.tensor_products import KINDS as TENSOR_KINDS
+from fragir.isa.tensor_products import SHAPES, depths
 
 # -- bundle ----------------------------------------------------------------------------------------
 # Modules of JavaScript as one script, for pages that are one file.
@@ -189,6 +192,29 @@ def descriptor_tables() -> dict[str, Any]:
     }
 
 
+def tensor_tables() -> dict[str, Any]:
+    """What the names of products and copies of tcgen05 follow from."""
+    kinds = {
+        name: {
+            "types": list(kind.types),
+            "results": list(kind.results),
+            "bits": kind.bits,
+            "scales": {str(count): list(types) for count, types in kind.scales.items()},
+            "depths": list(depths(name)),
+            "sparseDepths": list(depths(name, sparse=True)),
+        }
+        for name, kind in TENSOR_KINDS.items()
+    }
+    copies = {
+        ".".join(filter(None, (form.shape, form.multicast, packed))): str(
+            copied(form.shape, form.multicast, decompressed=bool(packed))
+        )
+        for form in COPIES
+        for packed in ("", *DECOMPRESSIONS)
+    }
+    return {"kinds": kinds, "shapes": [rule._asdict() for rule in SHAPES], "copies": copies}
+
+
 def tables() -> dict[str, object]:
     """All that the page knows, as JSON."""
     packed = _Packed()
@@ -205,6 +231,7 @@ def tables() -> dict[str, object]:
         "forms": packed.forms.values,
         "bits": dict(BITS),
         "descriptors": descriptor_tables(),
+        "tensor": tensor_tables(),
     }
 
 

@@ -22,9 +22,17 @@ export function shadeBy(colour, per = 1) {
   };
 }
 
-// `W1 T5:3`, element 3 of lane 5 of warp 1.
+// Whether lanes and columns of tensor memory hold it, and the axes within a column.
+export const isTensorMemory = (layout) => layout.has("lane") && layout.has("column");
+const within = (layout) => layout.axes.map(({ name }) => name).filter((name) => !["cta", "lane", "column"].includes(name));
+
+// `W1 T5:3`, element 3 of lane 5 of warp 1; of tensor memory `L5:3`, column 3 of lane 5.
 export function slotLabel(layout, slot) {
   const at = named(layout, slot);
+  if (isTensorMemory(layout)) {
+    const inside = within(layout).map((name) => `.${at[name]}`).join("");
+    return `${"cta" in at ? `CTA${at.cta} ` : ""}L${at.lane}:${at.column}${inside}`;
+  }
   if (layout.size("warp") === 1) delete at.warp;
   for (const axis of layout.axes)
     if (axis.size === 1 && axis.name === "warp") delete at[axis.name];
@@ -102,10 +110,8 @@ export function matrixGrids(layout, shade, { shape = layout.shape, dims = layout
 export function hardwareGrids(layout, shade) {
   if (!isRegisters(layout)) throw new LayoutError("the view of lanes is of registers; this lies in memory");
   const all = layout.axes.map((axis) => axis.name);
-  const order = [
-    ...all.filter((name) => name !== "lane" && name !== "element"),
-    ...["lane", "element"].filter((name) => all.includes(name)),
-  ];
+  const last = ["lane", isTensorMemory(layout) ? (within(layout)[0] ?? "column") : "element"];
+  const order = [...all.filter((name) => !last.includes(name)), ...last.filter((name) => all.includes(name))];
   const place = all.map((name) => order.indexOf(name));
   return grids(order, order.map((name) => layout.size(name)), layout.dims, (at) => {
     const slot = place.map((i) => at[i]);

@@ -1,7 +1,7 @@
 // Any layout that is pasted: its matrix, its lanes and registers, or its memory by banks.
 
 import { choice, gathered, h, replace, switches } from "./dom.js";
-import { COLOURS, hardwareGrids, layoutGrids, shadeBy, slotWords, standingGrids } from "./grids.js";
+import { COLOURS, hardwareGrids, isTensorMemory, layoutGrids, shadeBy, slotWords, standingGrids } from "./grids.js";
 import { LARGEST, LayoutError, isRegisters } from "./layout.js";
 import { bankOf, memoryGrid } from "./memory_grids.js";
 import { addresses } from "./memory.js";
@@ -92,7 +92,7 @@ export function layoutView(app) {
   function banks(layout, state, bits) {
     let reader = null;
     if (state.access) {
-      const [found, wrong] = attempt(() => readAny(state.access, null, app.instructions));
+      const [found, wrong] = attempt(() => readAny(state.access, null, app.instructions, app.data.tensor));
       access.wrong(wrong);
       reader = found;
     }
@@ -130,6 +130,7 @@ export function layoutView(app) {
 
   function key(layout, state) {
     if (state.show === "lanes") return `A cell is the ${layout.dims.join(", ")} that a lane holds.`;
+    if (isTensorMemory(layout)) return "L5:3 is column 3 of lane 5 of tensor memory.";
     return layout.size("warp") > 1 ? "W1 T5:3 is element 3 of lane 5 of warp 1." : "T5:3 is element 3 of lane 5.";
   }
 
@@ -153,7 +154,7 @@ export function layoutView(app) {
       pinned = null;
       tables = [];
       const [layout, wrong] = attempt(() => {
-        const found = readAny(state.text ?? "", readTile(state.tile ?? ""), app.instructions);
+        const found = readAny(state.text ?? "", readTile(state.tile ?? ""), app.instructions, app.data.tensor);
         if (found.count > LARGEST) throw new LayoutError(`${found.count} slots are too many to be drawn`);
         found.shape;
         return found;

@@ -1,14 +1,17 @@
-// What may be pasted: any layout's text, or MNEMONIC:OPERAND of the table.
+// What may be pasted: any layout's text, MNEMONIC:OPERAND of the table, or an operand of tcgen05.
 
 import { operandLayout } from "./instruction.js";
 import { LayoutError } from "./layout.js";
 import { read } from "./read.js";
+import { isTensor, tensorLayout } from "./tensor.js";
 
 const OPERAND = /^\s*([a-z][\w.:]*\.[\w.:]+):([a-z][a-z-]*)\s*$/;
 const ATTRIBUTE = /^\s*#frag\.layout\s*<\s*"([^"]*)"\s*>\s*$/;
 
-export function readAny(text, tile, instructions) {
+// `tensor`: the rules of the products and copies of tcgen05.
+export function readAny(text, tile, instructions, tensor = null) {
   if (!text.trim()) throw new LayoutError("paste a layout, or choose an example");
+  if (tensor && isTensor(text)) return tensorLayout(text, tensor, instructions);
   const found = OPERAND.exec(text);
   if (found) {
     const instruction = instructions.find((one) => one.mnemonic === found[1]);
@@ -59,6 +62,12 @@ export const EXAMPLES = [
     "bank conflicts",
     "row [16:128] col [64:2] dims (byte)",
     { show: "memory", access: "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:a" },
+  ],
+  ["tensor memory", "tcgen05.mma.m64n32k16.f16:d", {}],
+  [
+    "tensor memory in registers",
+    "tcgen05.mma.m64n32k16.f16:d by tcgen05.ld.sync.aligned.16x256b.x4.b32",
+    { bits: "32" },
   ],
 ];
 

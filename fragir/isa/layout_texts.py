@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from fragir.errors import FragirError
 from fragir.isa.registry import lookup
+from fragir.isa.tensor_layouts import read_by
 from fragir.isa.tensor_names import is_tensor_operation, tensor_operation
 from fragir.isa.tiling import tile_layout
 from fragir.layout.layout import Layout
@@ -21,13 +22,16 @@ _OPERAND = re.compile(
     r"\s*((?:mma|wgmma|ldmatrix|stmatrix|movmatrix|tcgen05)[\w.]*(?:::[\w.]+)*)\s*:\s*([\w-]*)\s*"
 )
 
+_BY = re.compile(r"\s+by\s+([\w.:]+)(?:\s+at\s+(\d{1,9})\s*,\s*(\d{1,9}))?\s*$")
+
 
 def read_layout(
     text: str, shape: tuple[int, ...] | None = None, warps: tuple[int, int] = (1, 1)
 ) -> Layout | LayoutChain:
     """The layout of a text: an operand's (`MNEMONIC:OPERAND`) or any that `fragir.layout` reads.
 
-    Of tcgen05.mma and .cp the names of `fragir.isa.tensor_names`, which say their own shape.
+    Of tcgen05.mma and .cp the names of `fragir.isa.tensor_names`, which say their own shape; with
+    ` by tcgen05.ld... at LANE,COLUMN` behind them what a warp's registers hold.
 
     An operand's layout is spread over a tile of `shape` (rows, columns) and `warps` (rows,
     columns; warpgroups of a wgmma) if a shape is given, see `tile_layout`. Raises FragirError.
@@ -42,7 +46,8 @@ def read_layout(
             raise FragirError(
                 f"{operation.name} says its own shape", hint="take another m and n of the name"
             )
-        return operation.operand(name).layout
+        held = operation.operand(name).layout
+        return _in_registers(held, text)
     named = operand_of(text)
     if named is None:
         return read_text(text, shape)
@@ -67,6 +72,15 @@ def operand_of(text: str) -> tuple[Instruction, str] | None:
     return None if found is None else (lookup(found[1]), found[2])
 
 
+def _in_registers(held: Layout, text: str) -> Layout:
+    """A layout of tensor memory as the `by` of a text has it in registers, if any."""
+    found = _BY.search(text)
+    if found is None:
+        return held
+    lane, column = int(found[2] or 0), int(found[3] or 0)
+    return read_by(held, lookup(found[1]), lane=lane, column=column)
+
+
 def tensor_operand_of(text: str) -> tuple[TensorMma | TensorMemoryCopy, str] | None:
     """The product or copy of tcgen05 and the operand that a text names (`NAME:OPERAND`).
 
@@ -74,7 +88,7 @@ def tensor_operand_of(text: str) -> tuple[TensorMma | TensorMemoryCopy, str] | N
     """
     if not isinstance(cast("object", text), str) or not is_tensor_operation(text):
         return None
-    found = _OPERAND.fullmatch(text)
+    found = _OPERAND.fullmatch(_BY.sub("", text))
     return None if found is None else (tensor_operation(found[1]), found[2])
 
 

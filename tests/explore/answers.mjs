@@ -49,13 +49,24 @@ const table_of = (data) => {
 
 const words = {
   draw: ({ text, tile, view, colour, bits, access, data }) => {
-    const layout = readAny(text, tile ?? null, table_of(data));
+    const layout = readAny(text, tile ?? null, table_of(data), data.tensor);
     const per = bits ? Math.max(1, 32 / bits) : 1;
     if (view === "hardware") return hardwareGrids(layout, shadeBy(colour, per)).map(cells);
     if (view === "matrix") return layoutGrids(layout, colour, per).map(cells);
     const reader = access ? readAny(access, null, table_of(data)) : null;
     return [cells(memoryGrid(layout, { bits: bits ?? null, access: reader }).grid)];
   },
+  // Texts that the table of the page knows: their own text, and their table where asked for.
+  known: ({ texts, data, whole }) =>
+    texts.map((text) => {
+      try {
+        const found = readAny(text, null, table_of(data), data.tensor);
+        return whole ? table(found) : ownText(found);
+      } catch (error) {
+        if (!(error instanceof LayoutError)) throw error;
+        return { error: error.message };
+      }
+    }),
   moved: ({ from, to }) => {
     const found = conversionGrids(read(from), read(to));
     return { grids: [found.before, found.after].map(cells), counts: found.counts };
