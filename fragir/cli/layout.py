@@ -190,7 +190,7 @@ def main(
 
     OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
     tcgen05.mma has its shape and types behind its name: tcgen05.mma.m128n256k16.f16; its a is that
-    in tensor memory.
+    in tensor memory. Of wmma, whose fragments PTX leaves opaque, it is where ptxas places them.
     TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
     formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
     """
@@ -213,15 +213,16 @@ def main(
         raise click.UsageError("--view, --colour, --access and --full are of whole pictures")
     immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
     tensor = subject.startswith(("tcgen05.mma", "tcgen05.cp")) and operand is not None
+    apart = tensor or (subject.startswith("wmma.") and operand is not None)
     if not tensor and (by is not None or address is not None):
         raise click.UsageError("--by and --address are of operands of tcgen05.mma and tcgen05.cp")
     if address is not None and (by is None or len(address) != 2):
         raise click.UsageError("--address LANE,COLUMN goes with --by")
     try:
-        if tensor and operand is not None:
+        if apart and operand is not None:
             if made is not None or logical or tile or warps or element_type:
                 raise click.UsageError(
-                    "--output, --logical, --tile, --warps, --type: not of tcgen05"
+                    "--output, --logical, --tile, --warps and --type are not of tcgen05 and wmma"
                 )
             from fragir.cli.tensor_layouts import TensorQuestion, answer_tensor
 

@@ -1,4 +1,4 @@
-"""Answers of `fragir layout` about products and copies of tcgen05: layouts of tensor memory."""
+"""Answers of `fragir layout` about operands in no table: of tcgen05.mma, tcgen05.cp and wmma."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from fragir.isa.model import BITS
 from fragir.isa.operand_tiles import CanonicalTile
 from fragir.isa.tensor_layouts import HARDWARE, read_by
 from fragir.isa.tensor_names import TensorMemoryCopy, TensorMma, TensorOperand, tensor_operation
+from fragir.isa.wmma import is_wmma, wmma_fragment
+from fragir.layout import Layout
 
 Point = tuple[int, ...]
 
@@ -36,6 +38,9 @@ class TensorQuestion:
 
 def answer_tensor(text: str, asked: TensorQuestion) -> None:
     """What is asked about an operand of the operation that a text names, on stdout."""
+    if is_wmma(text):
+        _answer_wmma(text, asked)
+        return
     operation = _selected(tensor_operation(text), asked)
     operand = operation.operand(asked.operand)
     if operand.tiles:
@@ -57,17 +62,28 @@ def answer_tensor(text: str, asked: TensorQuestion) -> None:
         layout = read_by(layout, load, lane=lane, column=column)
         type_ = operand.element if BITS.get(operand.element) == bits else f"i{bits}"
         title = f"{title}, by {load.mnemonic} at lane {lane}, column {column}"
-    question = LayoutQuestion(
-        layout,
-        type_,
-        asked.at,
-        asked.lane,
-        asked.element,
-        asked.style,
-        asked.picture,
-        (title, *notes),
-    )
-    answer(question)
+    answer(_question(layout, type_, asked, (title, *notes)))
+
+
+def _answer_wmma(text: str, asked: TensorQuestion) -> None:
+    found = wmma_fragment(text, asked.operand)
+    for name, value in asked.immediates.items():
+        if value:
+            raise FragirError(f"--{name} says nothing about operand {asked.operand} of {text}")
+    notes = ["PTX leaves it opaque; so ptxas places it, as in the mma that it makes of it"]
+    if found.copies > 1:
+        notes.append(
+            f"the registers follow each other {found.copies} times, with the same elements"
+        )
+    title = f"{text}, operand {found.operand}, {found.element}"
+    answer(_question(found.layout, found.element, asked, (title, *notes)))
+
+
+def _question(
+    layout: Layout, type_: str | None, asked: TensorQuestion, about: tuple[str, ...]
+) -> LayoutQuestion:
+    at, lane, element = asked.at, asked.lane, asked.element
+    return LayoutQuestion(layout, type_, at, lane, element, asked.style, asked.picture, about)
 
 
 def _selected(

@@ -10,6 +10,7 @@ from fragir.isa.registry import lookup
 from fragir.isa.tensor_layouts import read_by
 from fragir.isa.tensor_names import is_tensor_operation, tensor_operation
 from fragir.isa.tiling import tile_layout
+from fragir.isa.wmma import wmma_fragment
 from fragir.layout.layout import Layout
 from fragir.layout.texts.read import read_layout as read_text
 
@@ -22,6 +23,7 @@ _OPERAND = re.compile(
     r"\s*((?:mma|wgmma|ldmatrix|stmatrix|movmatrix|tcgen05)[\w.]*(?:::[\w.]+)*)\s*:\s*([\w-]*)\s*"
 )
 
+_WMMA = re.compile(r"\s*(wmma\.[\w.]+):([a-z]+)\s*")
 _BY = re.compile(r"\s+by\s+([\w.:]+)(?:\s+at\s+(\d{1,9})\s*,\s*(\d{1,9}))?\s*$")
 
 
@@ -39,6 +41,11 @@ def read_layout(
     >>> print(read_layout("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:b", (16, 16)))
     lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]
     """
+    named = _WMMA.fullmatch(text) if isinstance(cast("object", text), str) else None
+    if named is not None:
+        if shape is not None:
+            raise FragirError("a fragment of wmma is not spread over other tiles")
+        return wmma_fragment(named[1], named[2]).layout
     tensor = tensor_operand_of(text)
     if tensor is not None:
         operation, name = tensor

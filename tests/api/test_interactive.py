@@ -23,6 +23,7 @@ from fragir import algebra, emulator, host, isa, judge, ptx, redundancy, referen
 from fragir.compilation.pipeline import Stage
 from fragir.isa import atoms, canonical, dense, descriptors, emit, query, tensor_boxes
 from fragir.isa.tensor_names import tensor_operation
+from fragir.isa.wmma import wmma_fragment
 from fragir.layout import (
     Layout,
     SharedLayout,
@@ -173,6 +174,9 @@ MADE: dict[str, Callable[[], object]] = {
     "fragir.isa.tensor_names.TensorOperand": lambda: tensor_operation(
         "tcgen05.mma.m128n64k16.f16"
     ).operand("d"),
+    "fragir.isa.wmma.WmmaFragment": lambda: wmma_fragment(
+        "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "a"
+    ),
     "fragir.isa.tensor_boxes.TensorBoxes": lambda: tensor_boxes.tensor_boxes(
         swizzled_elements((64, 64), 16, 128), 16
     ),

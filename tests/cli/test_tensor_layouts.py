@@ -76,6 +76,18 @@ def test_names_as_texts(fragir: Fragir) -> None:
     assert fragir("layout", "tcgen05.mma.m64n32k16.f16:d", "--tile", "64x32").code == 1
 
 
+def test_wmma(fragir: Fragir) -> None:
+    """Its fragments are opaque, but they are somewhere."""
+    a = ("layout", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "a")
+    found = document(fragir, "layout-text-at", *a, "--at", "9,3", "--json")
+    assert found["holders"] == [{"lane": 5, "element": 3, "register": 1, "bits": [16, 31]}]
+    shown = fragir(*a).out
+    assert "PTX leaves it opaque" in shown
+    assert "follow each other 2 times" in shown
+    assert fragir(*a, "--byte", "1").code == 1
+    assert fragir("layout", a[1], "x").code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
