@@ -47,6 +47,10 @@ class WmmaFragment(NamedTuple):
     copies: int = 1
     """How often its registers follow each other, all with the same elements."""
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.shape))
+        return f"<wmma operand {self.operand}: {size} {self.element}, {self.layout}>"
+
 
 def is_wmma(text: str) -> bool:
     """Whether a text begins as the mnemonic of a wmma."""
