@@ -13,7 +13,7 @@ from typing import Any
 
 from fragir import isa
 from fragir.isa import Instruction
-from fragir.isa.emit import emit_module, statement
+from fragir.isa.emit import default_variant, emit_module, statement
 from fragir.isa.targets import NEWEST_VERSION, TARGETS, version_key
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from tests.isa.assembler import NoPtxas, Ptxas, installed
@@ -64,11 +64,13 @@ def declared(instruction: Instruction, a: str = "registers") -> str:
     words += [".reg .b64 %b, %a_shared;", ".reg .b32 %address;"]
     if any(o.name == "b" and o.registers.cls == "fragment" for o in operands):
         words[-2] = ""
+    words.append(".reg .b32 %idesc;")
+    words += [f".reg .b32 %at_{o.name};" for o in operands if o.registers.cls == "address"]
     return " ".join((*words, statement(instruction, a)))
 
 
 def every_form() -> list[Form]:
-    return [(i, "registers") for i in isa.instructions() if not i.refused]
+    return [(i, default_variant(i)) for i in isa.instructions() if not i.refused]
 
 
 @cache

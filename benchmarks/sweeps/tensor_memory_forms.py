@@ -31,7 +31,7 @@ from tests.isa.version_forms import head, opcode_of, tensor_memory_statements
 TOGETHER = ("sm_107a", "sm_100a")
 MANY = 300
 #: Where an older ptxas wants a later version than the newest one: a pattern, and the version.
-OLDER = {"12.9": (r"block_scale(?!.*(scale_vec|block\d\d))", "8.8")}
+OLDER = {"12.9": (r"^(?!.*(scale_vec|block\d\d)).*block_scale", "8.8")}
 #: Words of no opcode of tcgen05, or of others of its own.
 FOREIGN = (
     "bogus row satfinite cta_group::3 kind::f64 collector::c::fill x3 warpx3 up block64".split()

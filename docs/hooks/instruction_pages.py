@@ -24,6 +24,10 @@ _ABOUT = {
     "tcgen05.ld": "from tensor memory to registers",
     "tcgen05.st": "from registers to tensor memory",
     "tcgen05.ld.red": "from tensor memory to registers, with the least or largest of each row",
+    "tcgen05.mma": "a product of one thread's, D in tensor memory, B in shared memory, A in either",
+    "tcgen05.mma.sp": "the same with a sparse A",
+    "tcgen05.mma.ws": "a product that keeps B: fewer rows, banks of columns",
+    "tcgen05.mma.ws.sp": "the same with a sparse A",
 }
 
 
@@ -204,7 +208,7 @@ def _sections(
 
 def _group(instruction: Instruction) -> str:
     if instruction.family.startswith("tcgen05"):
-        return instruction.form.shape
+        return instruction.form.shape or "Instructions"
     return ".".join(instruction.form.types) or "Instructions"
 
 

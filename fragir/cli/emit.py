@@ -40,10 +40,8 @@ EXAMPLES = (
 @click.option(
     "--a",
     "variant",
-    type=click.Choice(["registers", "descriptor"]),
-    default="registers",
-    show_default=True,
-    help="Where wgmma's A comes from.",
+    type=click.Choice(["registers", "descriptor", "tensor-memory"]),
+    help="Where A comes from, of wgmma and tcgen05.mma; the first that there is if absent.",
 )
 @click.option(
     "--a-major", type=_MAJOR, default="k", show_default=True, help="Of A in shared memory."
@@ -71,7 +69,7 @@ EXAMPLES = (
 def main(
     mnemonic: str,
     target: str | None,
-    variant: str,
+    variant: str | None,
     a_major: Major,
     b_major: Major,
     swizzle: str,
@@ -81,9 +79,10 @@ def main(
 ) -> None:
     """Write a PTX module that uses an instruction, or a C++ wrapper of it."""
     from fragir.compilation.notes import unordered_note
-    from fragir.isa.emit import default_target
+    from fragir.isa.emit import default_target, default_variant
 
     instruction = find(mnemonic)
+    variant = variant or default_variant(instruction)
     if instruction.refused:
         raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
     target = target if target is not None else default_target(instruction)

@@ -77,6 +77,10 @@ def instruction_json(instruction: Instruction) -> dict[str, object]:
         "lowering": dict(instruction.lowering),
         "aliases": list(instruction.aliases),
     }
+    if instruction.family.startswith("tcgen05.mma"):
+        from fragir.isa.tensor_mma import legal_products
+
+        document["products"] = legal_products(instruction)
     if instruction.refused is not None:
         document["refused"] = instruction.refused
     return document

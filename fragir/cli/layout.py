@@ -447,7 +447,8 @@ def _show_descriptor(query: Query) -> None:
     from fragir.isa.operand_tiles import operand_tiles
 
     operand = query.instruction.operand(query.operand)
-    forms = operand_tiles(operand)
+    tcgen05 = query.instruction.family.startswith("tcgen05")
+    forms = operand_tiles(operand, tcgen05=tcgen05)
     majors = list(forms)
     swizzles = sorted({swizzle for per_major in forms.values() for swizzle in per_major})
     if query.style == "json":

@@ -13,9 +13,10 @@ import { table } from "./table.js";
 export function parts(instruction, state) {
   const found = [];
   for (const [name, operand] of Object.entries(instruction.operands)) {
-    if (name === "a-shared" || (!operand.text && !operand.forms.length)) continue;
+    if (name === "a-shared") continue;
     const shared = instruction.operands["a-shared"];
-    const chosen = name === "a" && shared && state.a === "shared" ? shared : operand;
+    const chosen = name === "a" && shared && (state.a === "shared" || !operand.text) ? shared : operand;
+    if (!chosen.text && !chosen.forms.length) continue;
     if (chosen.text) {
       const layout = operandLayout(chosen, immediatesIn(instruction, state));
       const shape = shapeOf(instruction, chosen, layout);

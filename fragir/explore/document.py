@@ -122,7 +122,8 @@ class _Packed:
         self.reasons, self.forms = _Values(), _Values()
 
     def instruction(self, found: Instruction) -> list[object]:
-        operands = [self.operand(operand) for operand in found.operands.values()]
+        tcgen05 = found.family.startswith("tcgen05")
+        operands = [self.operand(operand, tcgen05) for operand in found.operands.values()]
         scaled = "sfa" in found.operands
         return [
             found.mnemonic,
@@ -136,7 +137,7 @@ class _Packed:
             -1 if found.refused is None else self.reasons.number(found.refused),
         ]
 
-    def operand(self, operand: Operand) -> int:
+    def operand(self, operand: Operand, tcgen05: bool) -> int:
         registers = operand.registers
         layout = -1 if operand.layout is None else self.layouts.number(str(operand.layout))
         return self.operands.number(
@@ -149,16 +150,16 @@ class _Packed:
                 layout,
                 list(operand.shape),
                 operand.chunk,
-                self.forms.number(list(_forms(operand))),
+                self.forms.number(list(_forms(operand, tcgen05))),
             ]
         )
 
 
-def _forms(operand: Operand) -> Iterator[list[object]]:
+def _forms(operand: Operand, tcgen05: bool) -> Iterator[list[object]]:
     """The canonical layouts of a descriptor: major, swizzle, tile, LBO, SBO, layout."""
     if operand.registers.cls != "descriptor":
         return
-    for major, per_major in operand_tiles(operand).items():
+    for major, per_major in operand_tiles(operand, tcgen05=tcgen05).items():
         for swizzle, form in per_major.items():
             shared = form.shared
             yield [major, swizzle, form.mn, form.k, shared.leading, shared.stride, form.text]

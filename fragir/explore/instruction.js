@@ -65,6 +65,7 @@ function selected(found, immediates) {
 // The immediates that an operand's layout depends on, with their values.
 export function immediatesOf(instruction, name) {
   if (name === "registers" && instruction.mnemonic.includes(".16x32bx2.")) return { offset: null };
+  if (instruction.operands[name].text === null) return {}; // in tensor memory
   if (name === "e") return { selector: instruction.selectors };
   const threads = { sfa: 2, sfb: 4 }[name];
   if (!threads) return {};

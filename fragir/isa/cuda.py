@@ -46,13 +46,14 @@ def namespace(instruction: Instruction, a: str = "registers") -> str:
     """The C++ namespace of an instruction: its mnemonic with the common words left out."""
     text = instruction.mnemonic.replace(".sync.aligned", "").replace(".mma_async", "")
     words = re.sub(r"\W+", "_", text)
-    return words + ("_a_shared" if a == "descriptor" else "")
+    return words + {"descriptor": "_a_shared", "tensor-memory": "_a_tensor"}.get(a, "")
 
 
 def header(instruction: Instruction, target: str, a: str = "registers") -> str:
     """A C++ header with the fragments of `instruction` and a function that executes it.
 
-    `target` is checked and named in a comment; `a` is "registers" or "descriptor" (wgmma).
+    `target` is checked and named in a comment; `a` says where A is: one of
+    the instruction's `variants`.
     """
     check(instruction, target)
     if a not in (instruction.variants or ("registers",)):
@@ -82,7 +83,7 @@ def _is_accumulating(instruction: Instruction) -> bool:
 
 
 def _is_struct(instruction: Instruction, operand: Operand, a: str) -> bool:
-    if operand.registers.cls in ("descriptor", "address", "scale"):
+    if operand.registers.cls in ("descriptor", "address", "scale", "instruction"):
         return False
     if operand.name == "c" and _is_accumulating(instruction):
         return False
@@ -217,6 +218,8 @@ def _parameter_list(operands: Sequence[str]) -> str:
 def _function(instruction: Instruction, a: str) -> str:
     if instruction.family.startswith("wgmma"):
         return _warpgroup(instruction, a)
+    if instruction.family.startswith("tcgen05.mma"):
+        return _tensor_product(instruction, a)
     if instruction.family in ("ldmatrix", "stmatrix") or instruction.family.startswith("tcgen05"):
         return _copy(instruction)
     return _warp(instruction)
@@ -285,6 +288,33 @@ def _warpgroup(instruction: Instruction, a: str) -> str:
     ]
     comment = "// Asynchronous: wgmma.fence before, wgmma.commit_group and wait_group after it.\n"
     return comment + _definition("execute", template, parameters, asm.statement(lines, True))
+
+
+def _tensor_product(instruction: Instruction, a: str) -> str:
+    """tcgen05.mma: addresses in tensor memory, descriptors; one thread issues and commits."""
+    asm = _Assembly()
+    words: list[str] = []
+    parameters: list[str] = []
+    for name in ("d", "a", "b", "table", "e", "idesc", "sfa", "sfb"):
+        operand = instruction.operands.get(name)
+        if operand is None:
+            continue
+        if name == "a" and a == "descriptor":
+            operand = instruction.operands["a-shared"]
+        kind, constraint = _REGISTERS[operand.registers.type]
+        word = asm.value(constraint, name)
+        words.append(f"[{word}]" if operand.registers.cls == "address" else word)
+        parameters.append(f"{kind} {name}")
+    parameters.append("bool add = true")
+    lines = [
+        "{",
+        ".reg .pred p;",
+        f"setp.ne.b32 p, {asm.value('r', 'static_cast<int>(add)')}, 0;",
+        f"{instruction.mnemonic} {', '.join([*words, 'p'])};",
+        "}",
+    ]
+    comment = "// Asynchronous: of one thread; tcgen05.commit tells an mbarrier when it is done.\n"
+    return comment + _definition("execute", (), parameters, asm.statement(lines, True))
 
 
 def _copy(instruction: Instruction) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa.canonical import SWIZZLES, Major
+from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major
 from fragir.isa.model import Instruction, Operand, Registers
 from fragir.isa.targets import ONLY_PTXAS_12, newest, require_target
 
@@ -42,7 +42,8 @@ _PLAIN = InShared()
 def emit_ptx(
     instruction: Instruction, target: str, a: str = "registers", shared: InShared = _PLAIN
 ) -> str:
-    """A module for `target` with one kernel, `probe`; `a` is "registers" or "descriptor" (wgmma).
+    """A module for `target` with one kernel, `probe`; `a` says where A is: one of
+    the instruction's `variants`.
 
     Errors where the target does not have the instruction, or it must not be emitted, and where its
     operands cannot lie in memory as `shared` says.
@@ -70,6 +71,11 @@ def emit_module(
     return "\n".join((f".version {lowest}\n.target {target}\n.address_size 64\n", *kernels))
 
 
+def default_variant(instruction: Instruction) -> str:
+    """Where A is in the first form of an instruction: "registers", but of tcgen05.mma."""
+    return (*instruction.variants, "registers")[0]
+
+
 def default_target(instruction: Instruction) -> str:
     """The first target that runs it natively and that today's ptxas knows, else the first."""
     recent = [target for target in instruction.targets if target not in ONLY_PTXAS_12]
@@ -94,7 +100,7 @@ def parameters(instruction: Instruction, a: str = "registers") -> tuple[str, ...
         return ("shared", "registers")
     if instruction.family == "stmatrix":
         return ("registers", "shared")
-    names = [name for name in instruction.operands if name not in ("a-shared", "address")]
+    names = [n for n in instruction.operands if n not in ("a-shared", "address", "idesc")]
     if a == "descriptor":
         names[names.index("a")] = "a-shared"
     return tuple(names)
@@ -110,14 +116,16 @@ def kernel(
     names = parameters(instruction, a)
     pointers = ",\n".join(f"\t.param .u64 {name}_{_word(n)}" for n in names)
     body = "".join(f"\t{line}\n" for line in _body(instruction, a, name, names, shared))
-    return f".visible .entry {name}(\n{pointers}\n)\n{{\n{body}\tret;\n}}\n"
+    pair = " .reqnctapercluster 2" if "cta_group::2" in instruction.form.flags else ""
+    return f".visible .entry {name}(\n{pointers}\n){pair}\n{{\n{body}\tret;\n}}\n"
 
 
 def _check_shared(instruction: Instruction, a: str, shared: InShared) -> None:
     if shared == _PLAIN:
         return
     if not instruction.family.startswith("wgmma"):
-        raise FragirError(f"no operand of {instruction.mnemonic} lies in shared memory")
+        what = instruction.mnemonic
+        raise FragirError(f"a probe of {what} has no operand that may lie in shared memory so")
     if a != "descriptor" and shared.a != "k":
         raise FragirError("A in registers is not MN-major", hint="--a descriptor")
     for name in ("a-shared", "b") if a == "descriptor" else ("b",):
@@ -144,8 +152,12 @@ def statement(instruction: Instruction, a: str = "registers", shared: InShared =
     words: list[str]
     if instruction.family == "movmatrix":
         words = ["%d0", "%a0"]
+    elif instruction.family.startswith("tcgen05.mma"):
+        from fragir.isa.tensor_probes import operands_of
+
+        words = operands_of(instruction, a)
     elif "registers" in operands:
-        words = [_vector(operands["registers"]), "[%address]"]
+        words = [vector(operands["registers"]), "[%address]"]
         if "reduced" in operands:
             words.insert(1, "%reduced0")
         words += ["0" for _ in instruction.tail]
@@ -154,14 +166,14 @@ def statement(instruction: Instruction, a: str = "registers", shared: InShared =
     elif instruction.family.startswith("wgmma"):
         skipped = "imm-trans-a" if a == "registers" else ""
         words = [
-            _vector(operands["d"]),
-            "%a_shared" if a == "descriptor" else _vector(operands["a"]),
+            vector(operands["d"]),
+            "%a_shared" if a == "descriptor" else vector(operands["a"]),
             "%b",
             *_selector_words(instruction),
             *(_tail(what, shared) for what in instruction.tail if what != skipped),
         ]
     else:
-        words = [*(_vector(operands[n]) for n in "dabc"), *_selector_words(instruction)]
+        words = [*(vector(operands[n]) for n in "dabc"), *_selector_words(instruction)]
         words += ["%sfa0", "{0, 0}", "%sfb0", "{0, 0}"] if "sfa" in operands else []
     return f"{_opcode(instruction)} {', '.join(words)};"
 
@@ -187,6 +199,10 @@ def _body(
     yield ".reg .b64 %base, %offset;"
     if instruction.family.startswith("wgmma"):
         yield from _warpgroup(instruction, a, name, names, shared)
+    elif instruction.family.startswith("tcgen05.mma"):
+        from fragir.isa.tensor_probes import body
+
+        yield from body(instruction, a, name, names)
     elif instruction.family.startswith("tcgen05"):
         yield from _tensor_memory(instruction, name)
     elif instruction.family in ("ldmatrix", "stmatrix"):
@@ -196,7 +212,7 @@ def _body(
 
 
 # Which thread of the block this is, which block, and which thread of all.
-_PLACE = (
+PLACE = (
     "mov.u32 %thread, %tid.x;",
     "mov.u32 %block, %ctaid.x;",
     "mov.u32 %index, %ntid.x;",
@@ -206,39 +222,39 @@ _PLACE = (
 
 def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterator[str]:
     operands = [instruction.operands[n] for n in names]
-    yield from (_declare(operand) for operand in operands)
-    yield from _PLACE
+    yield from (declared(operand) for operand in operands)
+    yield from PLACE
     for operand in operands:
         if operand.name != "d":
-            yield from _move(operand, name, "ld")
+            yield from moved(operand, name, "ld")
     yield statement(instruction)
-    yield from _move(instruction.operands["d"], name, "st")
+    yield from moved(instruction.operands["d"], name, "st")
 
 
 def _warpgroup(
     instruction: Instruction, a: str, name: str, names: tuple[str, ...], placed: InShared
 ) -> Iterator[str]:
     held = [instruction.operands[n] for n in names if n not in ("a-shared", "b", "c")]
-    yield from (_declare(operand) for operand in held)
-    yield from _PLACE
+    yield from (declared(operand) for operand in held)
+    yield from PLACE
     shared = [instruction.operands[n] for n in names if n in ("a-shared", "b")]
     for operand in shared:
         size = image_bytes(operand, placed)
         align = max(128, 8 * placed.swizzle)  # a swizzle's pattern begins with the image
         yield f".shared .align {align} .b8 {name}_{_word(operand.name)}_image[{size}];"
         yield f".reg .b64 %{_word(operand.name)};"
-        yield from _copy_in(operand.name, name, size, 128)
+        yield from copy_in(operand.name, name, size, 128)
         yield from _descriptor(operand, name, placed)
     for operand in held:
         source = "c" if operand.name == "d" else operand.name
-        yield from _move(operand, name, "ld", source)
+        yield from moved(operand, name, "ld", source)
     yield "fence.proxy.async;"
     yield "bar.sync 0;"
     yield "wgmma.fence.sync.aligned;"
     yield statement(instruction, a, placed)
     yield "wgmma.commit_group.sync.aligned;"
     yield "wgmma.wait_group.sync.aligned 0;"
-    yield from _move(instruction.operands["d"], name, "st")
+    yield from moved(instruction.operands["d"], name, "st")
 
 
 def _tail(what: str, shared: InShared) -> str:
@@ -254,33 +270,38 @@ def image_bytes(operand: Operand, shared: InShared = _PLAIN) -> int:
 
 
 def _descriptor(operand: Operand, name: str, shared: InShared) -> Iterator[str]:
-    from fragir.isa.descriptors import describe
     from fragir.isa.warpgroup import TARGET
 
-    strides = describe(shared_tile(operand, shared).shared, 0, TARGET).word
-    word = f"%{_word(operand.name)}"
-    yield f"mov.u32 %address, {name}_{_word(operand.name)}_image;"
+    return descriptor(_word(operand.name), name, shared_tile(operand, shared).shared, TARGET)
+
+
+def descriptor(word: str, name: str, layout: CanonicalLayout, target: str) -> Iterator[str]:
+    """The descriptor of an operand's image, in a register called like the operand."""
+    from fragir.isa.descriptors import describe
+
+    strides = describe(layout, 0, target).word
+    yield f"mov.u32 %address, {name}_{word}_image;"
     yield "and.b32 %address, %address, 0x3FFFF;"
     yield "shr.u32 %address, %address, 4;"
-    yield f"cvt.u64.u32 {word}, %address;"
-    yield f"or.b64 {word}, {word}, {strides:#x};"
+    yield f"cvt.u64.u32 %{word}, %address;"
+    yield f"or.b64 %{word}, %{word}, {strides:#x};"
 
 
 def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
     registers = instruction.operands["registers"]
-    yield _declare(registers)
+    yield declared(registers)
     yield f".shared .align 128 .b8 {name}_shared_image[512];"
-    yield from _PLACE
+    yield from PLACE
     if instruction.family == "ldmatrix":
-        yield from _copy_in("shared", name, 512, 32)
+        yield from copy_in("shared", name, 512, 32)
         yield "bar.sync 0;"
     yield f"mov.u32 %address, {name}_shared_image;"
     yield "mad.lo.u32 %address, %thread, 16, %address;"
     if instruction.family == "ldmatrix":
         yield statement(instruction)
-        yield from _move(registers, name, "st")
+        yield from moved(registers, name, "st")
     else:
-        yield from _move(registers, name, "ld")
+        yield from moved(registers, name, "ld")
         yield statement(instruction)
         yield "bar.sync 0;"
         yield from _copy_out("shared", name, 512, 32)
@@ -289,11 +310,11 @@ def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
 def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
     registers = instruction.operands["registers"]
     reduced = instruction.operands.get("reduced")
-    yield _declare(registers)
+    yield declared(registers)
     if reduced is not None:
-        yield _declare(reduced)
+        yield declared(reduced)
     yield f".shared .align 4 .b32 {name}_allocated;"
-    yield from _PLACE
+    yield from PLACE
     yield (
         "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
         f"[{name}_allocated], {_TENSOR_COLUMNS};"
@@ -301,15 +322,15 @@ def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
     yield "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
     yield f"ld.shared.b32 %address, [{name}_allocated];"
     if instruction.family == "tcgen05.st":
-        yield from _move(registers, name, "ld")
+        yield from moved(registers, name, "ld")
         yield statement(instruction)
         yield "tcgen05.wait::st.sync.aligned;"
     else:
         yield statement(instruction)
         yield "tcgen05.wait::ld.sync.aligned;"
-        yield from _move(registers, name, "st")
+        yield from moved(registers, name, "st")
         if reduced is not None:
-            yield from _move(reduced, name, "st")
+            yield from moved(reduced, name, "st")
     yield f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 %address, {_TENSOR_COLUMNS};"
 
 
@@ -317,11 +338,11 @@ def _word(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _declare(operand: Operand) -> str:
+def declared(operand: Operand) -> str:
     return f".reg .{operand.registers.type} %{operand.name}<{operand.registers.count}>;"
 
 
-def _vector(operand: Operand) -> str:
+def vector(operand: Operand) -> str:
     held = ", ".join(f"%{operand.name}{i}" for i in range(operand.registers.count))
     return f"{{{held}}}"
 
@@ -331,7 +352,7 @@ def register_bytes(registers: Registers) -> int:
     return 8 if registers.type.endswith("64") else 4
 
 
-def _move(operand: Operand, name: str, what: str, parameter: str = "") -> Iterator[str]:
+def moved(operand: Operand, name: str, what: str, parameter: str = "") -> Iterator[str]:
     """Load or store a lane's registers from or to `parameter` (the operand's own by default)."""
     size = register_bytes(operand.registers)
     yield from _base(parameter or operand.name, name)
@@ -348,7 +369,7 @@ def _base(parameter: str, name: str) -> Iterator[str]:
     yield "cvta.to.global.u64 %base, %base;"
 
 
-def _copy_in(what: str, name: str, size: int, threads: int) -> Iterator[str]:
+def copy_in(what: str, name: str, size: int, threads: int) -> Iterator[str]:
     yield from _copy(what, name, size, threads)
     yield "ld.global.b32 %word, [%base];"
     yield "st.shared.b32 [%address], %word;"

@@ -12,7 +12,7 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 
 Lowering = Literal["native", "emulated", "split"]
-RegisterClass = Literal["fragment", "descriptor", "metadata", "scale", "address"]
+RegisterClass = Literal["fragment", "descriptor", "metadata", "scale", "address", "instruction"]
 
 
 class UnknownInstruction(FragirError):
@@ -36,8 +36,8 @@ class Registers:
     """How an operand is held: `count` registers declared as `.type`.
 
     `cls` says what they hold: a `fragment` of a matrix, a `descriptor` of shared memory, sparse
-    `metadata`, block `scale` factors, or an `address`. `accepts` lists every declared type that
-    ptxas takes there.
+    `metadata`, block `scale` factors, an `address`, an `instruction` descriptor. `accepts` lists
+    every declared type that ptxas takes there.
     """
 
     count: int
@@ -89,7 +89,8 @@ class Instruction:
     """One tensor-core or matrix-movement instruction of PTX.
 
     `shape` is (m, n, k), or (rows, columns, matrices) for a matrix copy and (TMEM lanes, columns
-    of one repetition, repetitions) for tcgen05.ld and .st. `targets` maps a target to the lowest
+    of one repetition, repetitions) for tcgen05.ld and .st; of tcgen05.mma, whose descriptor has M
+    and N, it is the largest. `targets` maps a target to the lowest
     PTX version there, `lowering` says what ptxas makes of it there: one machine instruction
     (`native`), several tensor-core instructions of a smaller shape or another operation of the
     same kind (`split`), or a routine of other instructions (`emulated`). `refused` is the reason
@@ -179,6 +180,7 @@ BITS: dict[str, int] = {
     "f16": 16,
     "bf16": 16,
     "b16": 16,
+    "s1z4m11": 16,
     "tf32": 32,
     "f32": 32,
     "s32": 32,
@@ -243,6 +245,10 @@ _MODULES: dict[str, str] = {
     "tcgen05.ld": "tensor_memory",
     "tcgen05.st": "tensor_memory",
     "tcgen05.ld.red": "tensor_memory",
+    "tcgen05.mma": "tensor_mma",
+    "tcgen05.mma.sp": "tensor_mma",
+    "tcgen05.mma.ws": "tensor_mma",
+    "tcgen05.mma.ws.sp": "tensor_mma",
 }
 FAMILIES = tuple(_MODULES)
 

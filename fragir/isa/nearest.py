@@ -64,7 +64,7 @@ def _repair(rules: Rules, mnemonic: str) -> tuple[str, str]:
     reason = ""
     parts = spelling.tokens(mnemonic)
     for place, part in enumerate(parts):
-        if part in known:
+        if part in known or part.startswith("collector::"):  # hints, which forms do without
             continue
         if spelling.is_shape(part):
             continue  # compared by its numbers, not by its letters

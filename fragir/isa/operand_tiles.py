@@ -93,11 +93,13 @@ def _listed(values: tuple[int, ...]) -> str:
     return ", ".join(map(str, values))
 
 
-def operand_tiles(operand: Operand) -> dict[str, dict[int, CanonicalTile]]:
+def operand_tiles(
+    operand: Operand, *, tcgen05: bool = False
+) -> dict[str, dict[int, CanonicalTile]]:
     """Major -> swizzle -> the packed canonical layout of the smallest tile that holds `operand`.
 
     Along K and, where it is MN-major, along MN the tile is a whole swizzle width; types below a
-    byte count in bytes.
+    byte count in bytes. With `tcgen05` an operand of its products, with the modes that wgmma has.
     """
     rows, cols = operand.shape
     mn, k = (cols, rows) if operand.name == "b" else (rows, cols)
@@ -106,7 +108,7 @@ def operand_tiles(operand: Operand) -> dict[str, dict[int, CanonicalTile]]:
     unit = max(bits, 8)
     k = k * bits // unit
     found: dict[str, dict[int, CanonicalTile]] = {}
-    for major in majors(operand.element):
+    for major in majors(operand.element, tcgen05=tcgen05):
         per_major = found.setdefault(major, {})
         for swizzle in SWIZZLES:
             width = max(swizzle, 16) * 8 // unit

@@ -15,6 +15,8 @@ def immediates(instruction: Instruction, operand: str) -> tuple[str, ...]:
     """The immediates, as `selected_layout` names them, that an operand's layout depends on."""
     if operand == "registers" and instruction.form.shape == "16x32bx2":
         return ("offset",)
+    if instruction.operand(operand).layout is None:  # in tensor memory
+        return ()
     return {"e": ("selector",), "sfa": ("byte", "thread"), "sfb": ("byte", "thread")}.get(
         operand, ()
     )

@@ -20,6 +20,16 @@ _FRAGMENT = re.compile(r"(m\d+n\d+k\d+)\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col
 _DOTTED = {"b8x16": ("b6x16_p32", "b4x16_p64")}
 _DROPPED = frozenset(("sync", "aligned", "shared", "shared::cta"))
 _BEFORE_TYPES = ("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")
+# The order of a row of `fragir.ptx.opcodes.tensor_memory`.
+_TENSOR_PRODUCT = (
+    *("cta_group::", "kind::", "block_scale", "decompress::", "scale_vec::", "block16", "block32"),
+    *(
+        "ashift",
+        "collector::a::",
+        "collector::b::",
+        *(f"collector::b{bank}::" for bank in range(4)),
+    ),
+)
 _COPIES = ("ldmatrix", "stmatrix", "movmatrix")
 
 
@@ -49,10 +59,12 @@ def family_of(parts: list[str]) -> str:
         return "wgmma.sp" if "sp" in parts[1:] else "wgmma"
     if head == "tcgen05" and len(parts) > 1 and parts[1] in ("ld", "st"):
         return f"tcgen05.{parts[1]}" + (".red" if "red" in parts[2:] else "")
+    if parts[:2] == ["tcgen05", "mma"]:
+        return "tcgen05.mma" + ".ws" * (parts[2:3] == ["ws"]) + ".sp" * ("sp" in parts[2:])
     return head if head in _COPIES else ""
 
 
-_HEAD = frozenset(("sp", "sp::ordered_metadata", "mma_async", "ld", "st", "red"))
+_HEAD = frozenset(("sp", "sp::ordered_metadata", "mma_async", "ld", "st", "red", "mma", "ws"))
 
 
 def parse(text: str) -> Form | None:
@@ -79,9 +91,12 @@ def parse(text: str) -> Form | None:
 def complaint(text: str) -> str | None:
     """What ptxas would say about the words themselves, whatever they mean; None if nothing."""
     parts = tokens(text)
+    single = parts[:2] == ["tcgen05", "mma"]  # which one thread executes
     for word in ("sync", "aligned"):
-        if word not in parts:
-            return f".{word} is missing"
+        if (word in parts) == single:
+            return f".{word} {'does not stand there' if single else 'is missing'}"
+    if single and "ws" in parts[3:]:
+        return ".ws stands right behind .mma"
     words = [part for part in parts if part not in BITS and part not in ("row", "col")]
     for word in words:
         if words.count(word) > 1:
@@ -96,6 +111,8 @@ def normal(form: Form) -> Form:
     """The canonical form: defaults written out or left out as in the canonical spelling."""
     flags = set(form.flags)
     flags.discard("rn")
+    if form.family.startswith("tcgen05.mma"):  # where a vector size that is left out is one more
+        return form._replace(flags=frozenset(flags))
     if "block_scale" in flags and not any(f.startswith("scale_vec") for f in flags):
         default = {"kind::mxf4": "scale_vec::2X", "kind::mxf8f6f4": "scale_vec::1X"}
         flags.update(default[kind] for kind in default if kind in flags)
@@ -122,6 +139,8 @@ def _head(form: Form) -> tuple[str, ...]:
     if form.family.startswith("wgmma"):
         sparse = ("sp",) if form.family.endswith("sp") else ()
         return ("wgmma", "mma_async", *sparse, "sync", "aligned")
+    if form.family.startswith("tcgen05.mma"):
+        return tuple(form.family.split("."))
     return (*form.family.split("."), "sync", "aligned")
 
 
@@ -130,6 +149,8 @@ def _qualifiers(form: Form) -> list[str]:
     if form.family in _COPIES:
         num = _ordered_flags(flags, *_BEFORE_TYPES)
         return [form.shape, *num, *_ordered_flags(flags, "trans"), *form.types]
+    if form.family.startswith("tcgen05.mma"):
+        return _ordered_flags(flags, *_TENSOR_PRODUCT)
     if form.family.startswith("tcgen05"):
         num = _ordered_flags(flags, *_BEFORE_TYPES)
         middle = _ordered_flags(flags, "pack::", "unpack::", "min", "max", "abs", "NaN")

@@ -42,6 +42,7 @@ KINDS: Mapping[str, TensorKind] = {
     "tf32": TensorKind({"tf32": 2}, ("f32",), 32),
     "f8f6f4": TensorKind(_FLOAT8, ("f16", "f32"), 8),
     "i8": TensorKind({"u8": 0, "s8": 1}, ("s32",), 8),
+    "ti16": TensorKind({"s1z4m11": 3}, ("s32",), 16),
     "mxf8f6f4": TensorKind(_FLOAT8, ("f32",), 8, {1: ("ue8m0",)}),
     "mxf4": TensorKind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",)}),
     "mxf4nvf4": TensorKind({"e2m1": 1}, ("f32",), 4, {2: ("ue8m0",), 4: ("ue8m0", "ue4m3")}),
@@ -67,7 +68,8 @@ def _upto(last: int, step: int) -> tuple[int, ...]:
     return tuple(range(step, last + 1, step))
 
 
-_FLOAT, _MX = ("f16", "tf32", "f8f6f4"), ("mxf8f6f4", "mxf4", "mxf4nvf4")
+_FLOAT, _INTEGER = ("f16", "tf32", "f8f6f4"), ("i8", "ti16")
+_MX = ("mxf8f6f4", "mxf4", "mxf4nvf4")
 _BOTH = (False, True)
 
 SHAPES: tuple[ShapeRule, ...] = (
@@ -75,8 +77,11 @@ SHAPES: tuple[ShapeRule, ...] = (
     ShapeRule(_FLOAT, 2, False, _BOTH, (128, 256), _upto(256, 16)),
     ShapeRule(("i8",), 1, False, _BOTH, (64, 128), (8, 24, *_upto(256, 16))),
     ShapeRule(("i8",), 2, False, _BOTH, (128, 256), _upto(256, 32)),
-    ShapeRule((*_FLOAT, "i8"), 1, True, (False,), (32, 64, 128), (64, 128, 256)),
-    ShapeRule((*_FLOAT, "i8"), 1, True, (True,), (32, 64, 128), (64, 128)),
+    ShapeRule(("ti16",), 1, False, _BOTH, (64,), _upto(256, 8)),
+    ShapeRule(("ti16",), 1, False, _BOTH, (128,), _upto(256, 16)),
+    ShapeRule(("ti16",), 2, False, _BOTH, (128, 256), _upto(256, 32)),
+    ShapeRule((*_FLOAT, *_INTEGER), 1, True, (False,), (32, 64, 128), (64, 128, 256)),
+    ShapeRule((*_FLOAT, *_INTEGER), 1, True, (True,), (32, 64, 128), (64, 128)),
     ShapeRule(_MX, 1, False, _BOTH, (128,), _upto(256, 8)),
     ShapeRule(_MX, 2, False, (False,), (128, 256), _upto(256, 16)),
     ShapeRule(_MX, 2, False, (True,), (256,), _upto(256, 16)),

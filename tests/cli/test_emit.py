@@ -103,6 +103,11 @@ WRAPPED: dict[str, list[tuple[str, str]]] = {
         ("tcgen05.ld.sync.aligned.16x32bx2.x4.pack::16b.b32", "registers"),
         ("tcgen05.st.sync.aligned.32x32b.x8.b32", "registers"),
         ("tcgen05.ld.red.sync.aligned.32x32b.x4.max.f32", "registers"),
+        ("tcgen05.mma.cta_group::1.kind::f16", "descriptor"),
+        ("tcgen05.mma.sp.cta_group::2.kind::f8f6f4", "tensor-memory"),
+        ("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32", "descriptor"),
+        ("tcgen05.mma.ws.cta_group::1.kind::tf32", "descriptor"),
+        ("tcgen05.mma.ws.sp.cta_group::1.kind::tf32", "tensor-memory"),
     ],
     "sm_120a": [
         ("ldmatrix.sync.aligned.m16n16.x2.trans.b8", "registers"),
@@ -128,6 +133,10 @@ def arguments_of(instruction: Instruction, a: str) -> str:
         return "d, a"
     if "registers" in instruction.operands:
         return "registers, " + ("reduced, " if "reduced" in instruction.operands else "") + "0u"
+    if family.startswith("tcgen05.mma"):
+        left = "0ull" if a == "descriptor" else "0u"
+        words = [n for n in ("e", "idesc", "sfa", "sfb") if n in instruction.operands]
+        return ", ".join(["0u", left, "0ull", *("0u" for _ in words)])
     sparse = ["e"] if instruction.selectors else []
     if family.startswith("wgmma"):
         return ", ".join(["d", "0ull" if a == "descriptor" else "a", "0ull", *sparse])

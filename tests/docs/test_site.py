@@ -68,7 +68,7 @@ def test_every_operand_in_registers_has_a_picture_on_its_page() -> None:
         shown = set(re.findall(r'href="#p-(\w+)"', page[start : page.index("</tr>", start)]))
         held = {pictures.of(instruction, o) for o in instruction.operands.values()} - {None}
         assert shown == held
-        assert len(held) > 0
+        assert held or instruction.family.startswith("tcgen05.mma")  # in tensor memory
         for name in shown:
             assert f'<figure id="p-{name}">' in page
             assert f'src="pictures/{name}.svg"' in page

@@ -147,7 +147,7 @@ def samples() -> Iterator[tuple[str, str, dict[str, int]]]:
     yield "ldmatrix.sync.aligned.m8n8.x4.trans.b16", "registers", {}
     sparse = next(i for i in isa.instructions() if i.family == "mma.sp" and len(i.selectors) == 4)
     yield sparse.mnemonic, "e", {"selector": 2}
-    scaled = [i for i in isa.instructions() if "sfb" in i.operands]
+    scaled = [i for i in isa.instructions() if i.family == "mma" and "sfb" in i.operands]
     yield rng.choice(scaled).mnemonic, "sfb", {"thread": 1}
     yield "tcgen05.ld.sync.aligned.16x32bx2.x4.b32", "registers", {"offset": 6}
 

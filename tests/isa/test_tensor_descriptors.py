@@ -241,7 +241,9 @@ for _kind in ("f16", "tf32", "f8f6f4"):
     TABLE[_kind, 2, False] = ({m: set(_STEP16) for m in (128, 256)},) * 2
 TABLE["i8", 1, False] = ({m: {8, 24} | set(_STEP16) for m in (64, 128)},) * 2
 TABLE["i8", 2, False] = ({m: set(_STEP32) for m in (128, 256)},) * 2
-for _kind in ("f16", "tf32", "f8f6f4", "i8"):
+TABLE["ti16", 1, False] = ({64: set(_STEP8), 128: set(_STEP16)},) * 2
+TABLE["ti16", 2, False] = TABLE["i8", 2, False]
+for _kind in ("f16", "tf32", "f8f6f4", "i8", "ti16"):
     TABLE[_kind, 1, True] = (
         {m: {64, 128, 256} for m in (32, 64, 128)},
         {m: {64, 128} for m in (32, 64, 128)},
@@ -263,7 +265,14 @@ def test_shapes_are_the_isas() -> None:
                 found = False
             assert found == wanted, (kind, group, ws, sparse, m, n)
     assert {kind: depths(kind) for kind in KINDS} == {
-        **{"f16": (16,), "tf32": (8,), "f8f6f4": (32,), "i8": (32,), "mxf8f6f4": (32,)},
+        **{
+            "f16": (16,),
+            "tf32": (8,),
+            "f8f6f4": (32,),
+            "i8": (32,),
+            "ti16": (16,),
+            "mxf8f6f4": (32,),
+        },
         **{"mxf4": (64, 96), "mxf4nvf4": (64, 96)},
     }
     assert depths("f16", sparse=True) == (32,)
@@ -276,6 +285,7 @@ CODES = {
     "f16": {"f16": 0, "bf16": 1},
     "tf32": {"tf32": 2},
     "i8": {"u8": 0, "s8": 1},
+    "ti16": {"s1z4m11": 3},
     "mxf4": {"e2m1": 1},
     "mxf4nvf4": {"e2m1": 1},
     "f8f6f4": {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5},
@@ -291,7 +301,9 @@ def test_instruction_descriptors_are_the_isas(data: st.DataObject) -> None:
     a, b = (data.draw(st.sampled_from(sorted(CODES[kind]))) for _ in "ab")
     scaled = kind.startswith("mx")
     half = kind == "f8f6f4" or (a, b) == ("f16", "f16")
-    d = {"i8": "s32"}.get(kind) or ("f16" if half and data.draw(st.booleans()) else "f32")
+    d = {"i8": "s32", "ti16": "s32"}.get(kind) or (
+        "f16" if half and data.draw(st.booleans()) else "f32"
+    )
     sparse = data.draw(st.sampled_from(rule.sparse))
     flags: dict[str, Any] = {"sparse": int(sparse)}
     word = int(sparse) << 2 | m // 16 << 24 | n // 8 << 17
