@@ -16,8 +16,9 @@ from typing import NamedTuple
 from benchmarks.gpu.kit import TARGET
 from fragir.isa import lookup
 from fragir.isa.descriptors import MatrixDescriptor
-from fragir.isa.emit import register_bytes, statement
+from fragir.isa.emit import statement
 from fragir.isa.model import Instruction
+from fragir.isa.probe_texts import register_bytes
 from fragir.isa.throughput import multiply_adds
 
 HEADER = f""".version 8.5

@@ -31,7 +31,7 @@ from tests.isa.version_forms import head, opcode_of, tensor_memory_statements
 TOGETHER = ("sm_107a", "sm_100a")
 MANY = 300
 #: Where an older ptxas wants a later version than the newest one: a pattern, and the version.
-OLDER = {"12.9": (r"^(?!.*(scale_vec|block\d\d)).*block_scale", "8.8")}
+OLDER = {"12.9.86": (r"^(?!.*(scale_vec|block\d\d)).*block_scale", "8.8")}
 #: Words of no opcode of tcgen05, or of others of its own.
 FOREIGN = (
     "bogus row satfinite cta_group::3 kind::f64 collector::c::fill x3 warpx3 up block64".split()
@@ -48,8 +48,12 @@ DECIDING = frozenset(
 @cache
 def assemblers() -> dict[str, Ptxas]:
     """Version -> ptxas, of those whose newest PTX version is known."""
-    found = {".".join(tool.version.split(".")[:2]): Ptxas(tool.path, None) for tool in every(PTXAS)}
+    found = {tool.version: Ptxas(tool.path, None) for tool in every(PTXAS)}
     return {version: found[version] for version in ASSEMBLERS if version in found}
+
+
+def _known(assembler: str) -> tuple[int, int]:
+    return version_key(ASSEMBLERS[assembler])
 
 
 @cache
@@ -139,7 +143,7 @@ def has_row(statement: str) -> bool:
 
 def misjudged(asked: Sequence[str]) -> list[str]:
     """Where rows and the newest ptxas differ about what there is at all."""
-    ptxas = assemblers()[max(assemblers(), key=version_key)]
+    ptxas = assemblers()[max(assemblers(), key=_known)]
     left = list(asked)
     for target in TOGETHER:
         told = ptxas.refusals(left, target, NEWEST_VERSION, head)

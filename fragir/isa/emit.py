@@ -14,8 +14,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
-from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major
-from fragir.isa.model import Instruction, Operand, Registers
+from fragir.isa.canonical import SWIZZLES, Major
+from fragir.isa.model import Instruction, Operand
+from fragir.isa.probe_texts import (
+    PLACE,
+    copy_in,
+    copy_out,
+    declared,
+    descriptor,
+    moved,
+    vector,
+    word,
+)
 from fragir.isa.targets import ONLY_PTXAS_12, newest, require_target
 
 if TYPE_CHECKING:
@@ -114,7 +124,7 @@ def kernel(
     if a not in (instruction.variants or ("registers",)):
         raise FragirError(f"{instruction.mnemonic} has no form with A as {a!r}")
     names = parameters(instruction, a)
-    pointers = ",\n".join(f"\t.param .u64 {name}_{_word(n)}" for n in names)
+    pointers = ",\n".join(f"\t.param .u64 {name}_{word(n)}" for n in names)
     body = "".join(f"\t{line}\n" for line in _body(instruction, a, name, names, shared))
     pair = " .reqnctapercluster 2" if "cta_group::2" in instruction.form.flags else ""
     return f".visible .entry {name}(\n{pointers}\n){pair}\n{{\n{body}\tret;\n}}\n"
@@ -124,8 +134,10 @@ def _check_shared(instruction: Instruction, a: str, shared: InShared) -> None:
     if shared == _PLAIN:
         return
     if not instruction.family.startswith("wgmma"):
-        what = instruction.mnemonic
-        raise FragirError(f"a probe of {what} has no operand that may lie in shared memory so")
+        mnemonic = instruction.mnemonic
+        if not instruction.family.startswith("tcgen05.mma"):
+            raise FragirError(f"no operand of {mnemonic} lies in shared memory")
+        raise FragirError(f"probes of {mnemonic} are K-major, without a swizzle")
     if a != "descriptor" and shared.a != "k":
         raise FragirError("A in registers is not MN-major", hint="--a descriptor")
     for name in ("a-shared", "b") if a == "descriptor" else ("b",):
@@ -211,15 +223,6 @@ def _body(
         yield from _warp(instruction, name, names)
 
 
-# Which thread of the block this is, which block, and which thread of all.
-PLACE = (
-    "mov.u32 %thread, %tid.x;",
-    "mov.u32 %block, %ctaid.x;",
-    "mov.u32 %index, %ntid.x;",
-    "mad.lo.u32 %index, %block, %index, %thread;",
-)
-
-
 def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterator[str]:
     operands = [instruction.operands[n] for n in names]
     yield from (declared(operand) for operand in operands)
@@ -241,8 +244,8 @@ def _warpgroup(
     for operand in shared:
         size = image_bytes(operand, placed)
         align = max(128, 8 * placed.swizzle)  # a swizzle's pattern begins with the image
-        yield f".shared .align {align} .b8 {name}_{_word(operand.name)}_image[{size}];"
-        yield f".reg .b64 %{_word(operand.name)};"
+        yield f".shared .align {align} .b8 {name}_{word(operand.name)}_image[{size}];"
+        yield f".reg .b64 %{word(operand.name)};"
         yield from copy_in(operand.name, name, size, 128)
         yield from _descriptor(operand, name, placed)
     for operand in held:
@@ -272,19 +275,7 @@ def image_bytes(operand: Operand, shared: InShared = _PLAIN) -> int:
 def _descriptor(operand: Operand, name: str, shared: InShared) -> Iterator[str]:
     from fragir.isa.warpgroup import TARGET
 
-    return descriptor(_word(operand.name), name, shared_tile(operand, shared).shared, TARGET)
-
-
-def descriptor(word: str, name: str, layout: CanonicalLayout, target: str) -> Iterator[str]:
-    """The descriptor of an operand's image, in a register called like the operand."""
-    from fragir.isa.descriptors import describe
-
-    strides = describe(layout, 0, target).word
-    yield f"mov.u32 %address, {name}_{word}_image;"
-    yield "and.b32 %address, %address, 0x3FFFF;"
-    yield "shr.u32 %address, %address, 4;"
-    yield f"cvt.u64.u32 %{word}, %address;"
-    yield f"or.b64 %{word}, %{word}, {strides:#x};"
+    return descriptor(word(operand.name), name, shared_tile(operand, shared).shared, TARGET)
 
 
 def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
@@ -304,7 +295,7 @@ def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
         yield from moved(registers, name, "ld")
         yield statement(instruction)
         yield "bar.sync 0;"
-        yield from _copy_out("shared", name, 512, 32)
+        yield from copy_out("shared", name, 512, 32)
 
 
 def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
@@ -332,76 +323,3 @@ def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
         if reduced is not None:
             yield from moved(reduced, name, "st")
     yield f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 %address, {_TENSOR_COLUMNS};"
-
-
-def _word(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def declared(operand: Operand) -> str:
-    return f".reg .{operand.registers.type} %{operand.name}<{operand.registers.count}>;"
-
-
-def vector(operand: Operand) -> str:
-    held = ", ".join(f"%{operand.name}{i}" for i in range(operand.registers.count))
-    return f"{{{held}}}"
-
-
-def register_bytes(registers: Registers) -> int:
-    """Bytes of one register: 8 for the 64-bit types, else 4."""
-    return 8 if registers.type.endswith("64") else 4
-
-
-def moved(operand: Operand, name: str, what: str, parameter: str = "") -> Iterator[str]:
-    """Load or store a lane's registers from or to `parameter` (the operand's own by default)."""
-    size = register_bytes(operand.registers)
-    yield from _base(parameter or operand.name, name)
-    yield f"mul.wide.u32 %offset, %index, {size * operand.registers.count};"
-    yield "add.s64 %base, %base, %offset;"
-    for i in range(operand.registers.count):
-        place, register = f"[%base+{i * size}]", f"%{operand.name}{i}"
-        words = (register, place) if what == "ld" else (place, register)
-        yield f"{what}.global.{operand.registers.type} {', '.join(words)};"
-
-
-def _base(parameter: str, name: str) -> Iterator[str]:
-    yield f"ld.param.u64 %base, [{name}_{_word(parameter)}];"
-    yield "cvta.to.global.u64 %base, %base;"
-
-
-def copy_in(what: str, name: str, size: int, threads: int) -> Iterator[str]:
-    yield from _copy(what, name, size, threads)
-    yield "ld.global.b32 %word, [%base];"
-    yield "st.shared.b32 [%address], %word;"
-    yield from _again(f"{name}_{_word(what)}", size, threads)
-
-
-def _copy_out(what: str, name: str, size: int, threads: int) -> Iterator[str]:
-    yield from _copy(what, name, size, threads)
-    yield "ld.shared.b32 %word, [%address];"
-    yield "st.global.b32 [%base], %word;"
-    yield from _again(f"{name}_{_word(what)}", size, threads)
-
-
-def _copy(what: str, name: str, size: int, threads: int) -> Iterator[str]:
-    """The head of a loop over the words of an image, one word a thread and round."""
-    yield from _base(what, name)
-    yield f"mul.wide.u32 %offset, %block, {size};"
-    yield "add.s64 %base, %base, %offset;"
-    yield f"mov.u32 %address, {name}_{_word(what)}_image;"
-    yield "shl.b32 %at, %thread, 2;"
-    yield "cvt.u64.u32 %offset, %at;"
-    yield "add.s64 %base, %base, %offset;"
-    yield "add.u32 %address, %address, %at;"
-    yield f"{name}_{_word(what)}_next:"
-    yield f"setp.ge.u32 %p, %at, {size};"
-    yield f"@%p bra {name}_{_word(what)}_done;"
-
-
-def _again(label: str, size: int, threads: int) -> Iterator[str]:
-    step = 4 * threads
-    yield f"add.u32 %at, %at, {step};"
-    yield f"add.s64 %base, %base, {step};"
-    yield f"add.u32 %address, %address, {step};"
-    yield f"bra {label}_next;"
-    yield f"{label}_done:"

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from fragir.isa import emit
 from fragir.isa.canonical import CanonicalLayout
 from fragir.isa.descriptors import instruction_descriptor
 from fragir.isa.model import Instruction, Operand, Registers
+from fragir.isa.probe_texts import PLACE, copy_in, declared, descriptor, moved, vector
 from fragir.isa.target_rows import BLACKWELL_SERVER
 from fragir.isa.tensor_mma import product_of
 from fragir.isa.tensor_products import KINDS
@@ -37,7 +37,7 @@ _CORE = 128  # bytes of 8 rows of 16
 _STEP = 32  # bytes of K of a row of A
 
 
-class Shape(NamedTuple):
+class ProbedProduct(NamedTuple):
     """What a probe multiplies: M and N of all CTAs, types, the instruction descriptor."""
 
     m: int
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
     descriptor: int
 
 
-def probed(instruction: Instruction) -> Shape:
+def probed(instruction: Instruction) -> ProbedProduct:
     """The product of a probe: the first type of the kind, the widest type of D."""
     kind, group, ws, sparse = product_of(instruction.form)
     found = KINDS[kind]
@@ -60,7 +60,7 @@ def probed(instruction: Instruction) -> Shape:
     word = instruction_descriptor(
         kind, m=m, n=N, a=a, d=d, scale=scale, cta_group=group, ws=ws, sparse=int(sparse)
     )
-    return Shape(m, N, a, d, scale, word)
+    return ProbedProduct(m, N, a, d, scale, word)
 
 
 def image_words(operand: Operand) -> int:
@@ -84,9 +84,9 @@ def body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) ->
     yield f".shared .align 8 .b64 {name}_done;"
     yield f".shared .align 4 .b32 {name}_allocated;"
     for operand in held:
-        yield emit.declared(operand)
+        yield declared(operand)
         yield f".reg .b32 %at_{operand.name};"
-    yield from emit.PLACE
+    yield from PLACE
     yield "setp.lt.u32 %first, %thread, 32;"
     yield "setp.eq.u32 %issues, %thread, 0;"
     yield f"@%issues mbarrier.init.shared::cta.b64 [{name}_done], 1;"
@@ -100,18 +100,18 @@ def body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) ->
         word, size = operand.replace("-", "_"), image_bytes(instruction, operand)
         yield f".shared .align 128 .b8 {name}_{word}_image[{size}];"
         yield f".reg .b64 %{word};"
-        yield from emit.copy_in(operand, name, size, THREADS)
+        yield from copy_in(operand, name, size, THREADS)
         row_bytes = size // ROWS if operand == "a-shared" else size // (N // group)
         cores = CanonicalLayout("k", 0, 1, _CORE, row_bytes // 16 * _CORE)
-        yield from emit.descriptor(word, name, cores, BLACKWELL_SERVER[0])
+        yield from descriptor(word, name, cores, BLACKWELL_SERVER[0])
     yield "bar.sync 0;"
     yield f"ld.shared.b32 %memory, [{name}_allocated];"
     yield "and.b32 %lane, %thread, 96;"  # a warp reaches its own 32 lanes
     yield "shl.b32 %lane, %lane, 16;"
     yield "add.u32 %lane, %lane, %memory;"
     for operand in held:
-        yield from emit.moved(operand, name, "ld")
-        yield f"tcgen05.st.{_access(operand)} {_place(operand)}, {emit.vector(operand)};"
+        yield from moved(operand, name, "ld")
+        yield f"tcgen05.st.{_access(operand)} {_place(operand)}, {vector(operand)};"
         yield f"add.u32 %at_{operand.name}, %memory, {COLUMNS[operand.name][0]};"
     yield "tcgen05.wait::st.sync.aligned;"
     yield "fence.proxy.async;"
@@ -123,9 +123,9 @@ def body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) ->
     yield f"@!%p bra {name}_waiting;"
     yield "tcgen05.fence::after_thread_sync;"
     result = held[[operand.name for operand in held].index("d")]
-    yield f"tcgen05.ld.{_access(result)} {emit.vector(result)}, {_place(result)};"
+    yield f"tcgen05.ld.{_access(result)} {vector(result)}, {_place(result)};"
     yield "tcgen05.wait::ld.sync.aligned;"
-    yield from emit.moved(result, name, "st")
+    yield from moved(result, name, "st")
     yield from _meeting(group)
     yield (f"@%first tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %memory, {_ALLOCATED};")
 
@@ -135,15 +135,19 @@ def _issue(instruction: Instruction, a: str, name: str, group: int) -> Iterator[
     arrives = f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
     yield f"mov.u32 %at, {name}_done;"
     if group == 1:
-        yield f"@%issues {emit.statement(instruction, a)}"
+        yield f"@%issues {_statement(instruction, a)}"
         yield f"@%issues {arrives}.b64 [%at];"
         return
     yield ".reg .b16 %pair;"
     yield "mov.b16 %pair, 3;"
     yield "mov.u32 %word, %cluster_ctarank;"
     yield "setp.eq.and.u32 %issues, %word, 0, %issues;"
-    yield f"@%issues {emit.statement(instruction, a)}"
+    yield f"@%issues {_statement(instruction, a)}"
     yield f"@%issues {arrives}.multicast::cluster.b64 [%at], %pair;"
+
+
+def _statement(instruction: Instruction, a: str) -> str:
+    return f"{instruction.mnemonic} {', '.join(operands_of(instruction, a))};"
 
 
 def _meeting(group: int) -> Iterator[str]:

@@ -11,19 +11,24 @@ import pytest
 
 from benchmarks.sweeps import tensor_memory_forms as sweep
 from fragir.errors import FragirError
-from fragir.isa.targets import BLACKWELL_SERVER, NEWEST_VERSION, TARGETS, version_key
+from fragir.isa.targets import BLACKWELL_SERVER, NEWEST_VERSION, TARGETS
 from fragir.isa.versions import lowest_version, module_version, requirement
 from fragir.ptx.opcodes.versions import ASSEMBLERS
 
 MMA = "tcgen05.mma.cta_group::1"
 needs_newest = pytest.mark.skipif(
-    max(ASSEMBLERS, key=version_key) not in sweep.assemblers(), reason="needs the newest ptxas"
+    NEWEST_VERSION not in map(ASSEMBLERS.get, sweep.assemblers()), reason="needs the newest ptxas"
 )
 
 
 @pytest.mark.parametrize(
     ("assembler", "target"),
-    [("12.9", "sm_100a"), ("12.9", "sm_103f"), ("13.2", "sm_103a"), ("13.5", "sm_107a")],
+    [
+        ("12.9.86", "sm_100a"),
+        ("12.9.86", "sm_103f"),
+        ("13.2.86", "sm_103a"),
+        ("13.5.37", "sm_107a"),
+    ],
 )
 def test_ptxas_agrees(assembler: str, target: str) -> None:
     if assembler not in sweep.assemblers():
@@ -47,7 +52,7 @@ def test_a_wrong_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return "9.4"
 
     monkeypatch.setattr(sweep, "claimed", claimed)
-    (finding,) = sweep.disagreements("13.5", "sm_107a", [statement])
+    (finding,) = sweep.disagreements("13.5.37", "sm_107a", [statement])
     assert "sm_107a, 9.4" in finding
 
 
@@ -91,7 +96,7 @@ def test_versions_of_a_module() -> None:
     assert lowest_version("tcgen05.ld.sync.aligned.32x32b.x1.b32", "sm_110a") == "9.0"
     for target in BLACKWELL_SERVER:
         assert lowest_version("tcgen05.commit", target) == TARGETS[target]
-    assert ASSEMBLERS["13.5"] == NEWEST_VERSION
+    assert ASSEMBLERS["13.5.37"] == NEWEST_VERSION
 
 
 def test_what_is_no_opcode_of_tensor_memory() -> None:

@@ -279,7 +279,7 @@ class Opcodes:
             self._ask(opcode[0])
         named = [r for r in self._first.get(opcode[0], ()) if opcode[: len(r.head)] == r.head]
         if not named:
-            return Found(None, opcode, *self._unknown_problem(opcode))
+            return self._gap(opcode) or Found(None, opcode, *self._unknown_problem(opcode))
         length = max(len(r.head) for r in named)
         named = [r for r in named if len(r.head) == length]
         given = frozenset(opcode)
@@ -310,10 +310,21 @@ class Opcodes:
             if found.opcode is not None or NOT_EMULATED in found.problem:
                 text = f"what .{' and .'.join(sorted(beside))} means there is not documented"
                 return Found(None, opcode, f"{mnemonic}{NOT_EMULATED}{text}")
+        if (gap := self._gap(opcode)) is not None:
+            return gap
         assert nearest is not None
         row, reading, problem = nearest
         text = f"there is no instruction {mnemonic}: {problem.format(row.name)}"
         return Found(None, opcode, text, _hint(row, reading, opcode))
+
+    def _gap(self, opcode: Words) -> Found | None:
+        """What is said of an opcode that ptxas takes and no row has."""
+        from fragir.ptx.opcodes.gaps import gap_of  # which only what has no row needs
+
+        gap = gap_of(opcode)
+        if gap is None:
+            return None
+        return Found(None, opcode, f"{'.'.join(opcode)}{NOT_EMULATED}{gap.what}")
 
     def _ask(self, word: str) -> None:
         if self._elsewhere is not None and word not in self._asked:

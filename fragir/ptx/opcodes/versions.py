@@ -377,7 +377,12 @@ _INTEGERS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 _BF16_PARTNERS = ("f16", "f64", *_INTEGERS)
 
 #: The versions of ptxas that were asked, and the newest PTX version that each knows.
-ASSEMBLERS: Mapping[str, str] = {"12.9": "8.8", "13.0": "9.0", "13.2": "9.2", "13.5": "9.5"}
+ASSEMBLERS: Mapping[str, str] = {
+    "12.9.86": "8.8",
+    "13.0.88": "9.0",
+    "13.2.86": "9.2",
+    "13.5.37": "9.5",
+}
 
 EXACT: Mapping[str, tuple[str, ...]] = {
     "hopper": ("sm_90a",),
