@@ -59,7 +59,8 @@ def answer_tensor(text: str, asked: TensorQuestion) -> None:
         inside = [name for name in layout.names if name not in HARDWARE]
         packed = load.operands["registers"].element == "b16"
         bits = 32 // layout.size(inside[0]) if inside else 16 if packed else 32
-        layout = read_by(layout, load, lane=lane, column=column)
+        offset = asked.immediates["offset"]
+        layout = read_by(layout, load, lane=lane, column=column, offset=offset)
         type_ = operand.element if BITS.get(operand.element) == bits else f"i{bits}"
         title = f"{title}, by {load.mnemonic} at lane {lane}, column {column}"
     answer(_question(layout, type_, asked, (title, *notes)))
@@ -92,7 +93,8 @@ def _selected(
     """The operation with the immediates of its descriptor."""
     owners = {"selector": ("e",), "byte": ("sfa", "sfb")}
     for name, value in asked.immediates.items():
-        if value and asked.operand not in owners.get(name, ()):
+        split = name == "offset" and asked.by is not None and ".16x32bx2." in asked.by
+        if value and not split and asked.operand not in owners.get(name, ()):
             raise FragirError(
                 f"--{name} says nothing about operand {asked.operand} of {found.name}"
             )

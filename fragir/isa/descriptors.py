@@ -16,6 +16,7 @@ from fragir.isa.operand_tiles import MODES, check_major, mode_name
 from fragir.isa.tensor_products import KINDS as _KINDS
 from fragir.isa.tensor_products import (
     WIDE_KINDS,
+    WIDE_TARGETS,
     check_shape,
     check_target,
     kind_of,
@@ -405,6 +406,8 @@ def instruction_faults(
         check_shape(kind, m, n, group=cta_group, ws=ws, sparse=sparse)
     except FragirError as error:
         yield str(error)
+    if found.get("k96") and target and target not in WIDE_TARGETS:
+        yield f"{target} has no K = 96; {' and '.join(WIDE_TARGETS)} have"
     yield from _field_faults(found, kind, ws)
 
 

@@ -195,23 +195,26 @@ def recognise(text: str, element: str, *, tcgen05: bool = False) -> CanonicalTil
         )
     bits = BITS[element]
     mn, k = layout.size("mn"), layout.size("k")
-    for major in majors(element, tcgen05=tcgen05):
-        found = _canonical(layout, bits, major, mn, k)
-        if found is not None:
-            return CanonicalTile(found, mn, k, bits)
+    for wide in (False, True) if tcgen05 else (False,):
+        for major in majors(element, tcgen05=tcgen05, atom=WIDE_ATOM if wide else 16):
+            found = _canonical(layout, bits, major, mn, k, wide)
+            if found is not None:
+                return CanonicalTile(found, mn, k, bits)
     raise FragirError(
         f"no descriptor says this layout of {element}",
         hint="`fragir layout MNEMONIC b` shows the canonical ones",
     )
 
 
-def _canonical(layout: Layout, bits: int, major: Major, mn: int, k: int) -> CanonicalLayout | None:
+def _canonical(
+    layout: Layout, bits: int, major: Major, mn: int, k: int, wide: bool
+) -> CanonicalLayout | None:
     """The canonical layout that a whole layout of bytes is; None where it is none."""
     outer, inner = ("mn", "k") if major == "k" else ("k", "mn")
     try:
         size = bits // 8
         axes = (layout.axis(name).scaled(1, size) for name in (outer, inner))
-        repeated = repetition(Layout(tuple(axes), ("index",)), bits, major)
+        repeated = repetition(Layout(tuple(axes), ("index",)), bits, major, wide=wide)
         found = None if repeated is None else repeated.canonical(mn, k)
         return found if found and found.layout(mn, k) else None
     except FragirError:

@@ -38,6 +38,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
+from fragir.isa.selection import selected_layout
 from fragir.layout import Axis, Condition, Layout, Mode, compose
 from fragir.layout.modes import WARP
 
@@ -300,20 +301,21 @@ def copied(shape: str, multicast: str = "", *, decompressed: bool = False) -> La
 # -- registers -------------------------------------------------------------------------------------
 
 
-def read_by(held: Layout, load: Instruction, *, lane: int = 0, column: int = 0) -> Layout:
+def read_by(
+    held: Layout, load: Instruction, *, lane: int = 0, column: int = 0, offset: int = 0
+) -> Layout:
     """Which thread gets which element: (cta, warp, lane, element) -> the dimensions of `held`.
 
     `held` is a layout of tensor memory, `load` a `tcgen05.ld` or `.st`, executed by four warps,
     each at its own 32 lanes; `lane` (0, or 16 of the shapes with 16 lanes) and `column` are added
-    to the address. Element counts what registers hold, low to high: of `held` with several to a
-    column also those.
+    to the address, `offset` is the split offset of 16x32bx2. Element counts what registers hold,
+    low to high: of `held` with several to a column also those.
     """
     if load.family not in ("tcgen05.ld", "tcgen05.st", "tcgen05.ld.red"):
         raise FragirError(
             f"{load.mnemonic} does not access tensor memory", hint="tcgen05.ld and .st do"
         )
-    registers = load.operands["registers"].layout
-    assert registers is not None
+    registers = selected_layout(load, "registers", offset=offset)
     whole = load.form.shape == "32x32b"
     if lane not in ((0,) if whole else (0, HALF)):
         raise FragirError(

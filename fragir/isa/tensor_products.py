@@ -51,6 +51,7 @@ KINDS: Mapping[str, TensorKind] = {
 # K = 96 of dense 4-bit products: 48 bytes of a row instead of 32 (section 9.7.16.2.1).
 WIDE_K = 96
 WIDE_KINDS = ("mxf4", "mxf4nvf4")
+WIDE_TARGETS = ("sm_103a", "sm_107a")
 
 
 class ShapeRule(NamedTuple):

@@ -181,7 +181,7 @@ def test_halved_scales(rows: int, blocks: int, first: int) -> None:
         assert found == scale_slots(rows, blocks, first, True), "each CTA has all of them"
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=st.integers(1, 32).map(lambda x: 8 * x),
     way=st.sampled_from([*SCALES, (3, 1), (3, 3), (6, 2)]),
@@ -316,6 +316,18 @@ def test_which_thread_gets_which_element(
             where = int(at_lane[element, thread]), int(at_column[element, thread])
             place = 0, 32 * warp + lane + where[0], column + where[1]
             assert tuple(points[warp, thread, element]) == places.get(place, (-1, -1))
+
+
+def test_halves_of_a_split_shape() -> None:
+    """16x32bx2: threads 16 to 31 have the same lanes, `offset` columns on."""
+    d = tensor_layouts.accumulator(64, 64)
+    load = isa.lookup("tcgen05.ld.sync.aligned.16x32bx2.x4.b32")
+    found = read_by(d, load, column=8, offset=32)
+    at_lane, at_column = tensor_places.register_places("16x32bx2", 4, False, 32)
+    for warp, thread, element in product(range(4), range(32), range(4)):
+        lane, column = int(at_lane[element, thread]), int(at_column[element, thread])
+        wanted = 16 * warp + lane, 8 + column
+        assert found(warp=warp, lane=thread, element=element) == wanted
 
 
 def test_elements_within_a_column_follow_each_other_in_registers() -> None:
