@@ -30,8 +30,9 @@ from tests.isa.version_forms import head, opcode_of, tensor_memory_statements
 #: Targets that together have all of it.
 TOGETHER = ("sm_107a", "sm_100a")
 MANY = 300
+_WITHOUT_SIZE = r"^(?!.*(scale_vec|block\d\d)).*block_scale"
 #: Where an older ptxas wants a later version than the newest one: a pattern, and the version.
-OLDER = {"12.9.86": (r"^(?!.*(scale_vec|block\d\d)).*block_scale", "8.8")}
+OLDER = {"12.9.86": (_WITHOUT_SIZE, "8.8"), "13.0.88": (_WITHOUT_SIZE, "8.8")}
 #: Words of no opcode of tcgen05, or of others of its own.
 FOREIGN = (
     "bogus row satfinite cta_group::3 kind::f64 collector::c::fill x3 warpx3 up block64".split()

@@ -37,6 +37,10 @@ def test_ptxas_agrees(assembler: str, target: str) -> None:
     assert sweep.disagreements(assembler, target, asked) == []
 
 
+def test_every_spelling_has_a_row() -> None:
+    assert [s for s in sweep.statements() if not sweep.has_row(s)] == []
+
+
 @needs_newest
 def test_words_are_those_of_ptxas() -> None:
     asked = sweep.mutants(Random(5).sample(sweep.statements(), 200), Random(5))

@@ -90,6 +90,7 @@ _MOVES: tuple[Opcode, ...] = (
 
 # -- order ----------------------------------------------------------------------------------------
 
+_ARRIVAL = "{.shared::cluster}{.MULTI_BITS}.b64 [m]{, c?MULTI_BITS}"
 _ORDER: tuple[Opcode, ...] = (
     *(
         Opcode(f"tcgen05.wait::{way}", ".sync.aligned", step="wait for tensor memory", **_WARP)
@@ -101,11 +102,9 @@ _ORDER: tuple[Opcode, ...] = (
     ),
     Opcode(
         "tcgen05.commit",
-        f"""
-        .PAIR.mbarrier::arrive::one{{.shared::cluster}}{{.MULTI_BITS}}.b64 [m]{{, c?MULTI_BITS}}
-        .PAIR.mbarrier::arrive::one.sync_restrict::shared::read::mma::a{{.shared::cluster}}\
-            {{.MULTI_BITS}}.b64 [m]{{, c?MULTI_BITS}} ! {_RESTRICTED}
-        """,
+        f".PAIR.mbarrier::arrive::one{_ARRIVAL}\n"
+        ".PAIR.mbarrier::arrive::one.sync_restrict::shared::read::mma::a"
+        f"{_ARRIVAL} ! {_RESTRICTED}",
         step="commit tensor work",
         asynchronous=True,
         bits="mbarrier",
