@@ -304,7 +304,7 @@ def _fields_of(kind: str) -> tuple[Field, ...]:
 KINDS: Mapping[str, tuple[tuple[Field, ...], Mapping[str, int], tuple[str, ...]]] = {
     name: (_fields_of(name), kind.types, kind.results) for name, kind in _KINDS.items()
 }
-_SELECTED = ("f16", "tf32")
+_SELECTED = ("f16", "tf32", "ti16")
 """Kinds whose metadata the sparsity selector chooses."""
 
 
@@ -419,7 +419,7 @@ def _field_faults(found: dict[str, int | str], kind: str, ws: bool | None) -> It
     if kind == "i8" and (found["negate_a"] or found["negate_b"]):
         yield "integers are not negated"
     if found.get("selector") and (not sparse or kind not in _SELECTED):
-        yield f"a sparsity selector is of sparse {' and '.join(_SELECTED)} alone"
+        yield f"a sparsity selector is of sparse {', '.join(_SELECTED)} alone"
     if found.get("max_shift") and (ws is False or not _is_ws_shape(found, kind)):
         yield "a maximum shift is of .ws alone"
     for side in ("a", "b"):

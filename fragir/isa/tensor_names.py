@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 from fragir.errors import FragirError
 from fragir.isa import tensor_layouts
@@ -125,6 +126,31 @@ class TensorMma:
         return _operand(self.name, self.operands, name)
 
     @property
+    def descriptor(self) -> int:
+        """Its 32-bit instruction descriptor: K-major operands, nothing negated, no other field."""
+        from fragir.isa.descriptors import instruction_descriptor  # names do without
+
+        flags: dict[str, Any] = {"sparse": int(self.sparse)}
+        if self.vector:
+            flags |= {"sfa_id": self.sfa_id, "sfb_id": self.sfb_id}
+        else:
+            flags["selector"] = self.selector
+        if self.k == WIDE_K:
+            flags["k96"] = 1
+        return instruction_descriptor(
+            self.kind,
+            m=self.m,
+            n=self.n,
+            a=self.a,
+            b=self.b,
+            d=self.d,
+            scale=self.scale,
+            cta_group=self.group,
+            ws=self.ws,
+            **flags,
+        )
+
+    @property
     def letter(self) -> str:
         """The letter of D's layout, A to G."""
         return self._arrangement.letter
@@ -204,7 +230,8 @@ class TensorMma:
             words += f", {held.banks} banks, of which each has a part of the columns and all of A"
         elif held.spread:
             words += ", 16 lanes of each 32 hold nothing"
-        return (words, _WARPS, *shape_notes(self.kind, self.m, self.n))
+        word = f"instruction descriptor {self.descriptor:#010x}, both operands K-major"
+        return (words, _WARPS, word, *shape_notes(self.kind, self.m, self.n))
 
 
 _WARPS = "warp w of a warpgroup reaches lanes 32 (w % 4) to 32 (w % 4) + 31"
