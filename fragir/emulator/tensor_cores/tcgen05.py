@@ -254,6 +254,8 @@ def read_product(form: ProductForm, word: int, target: str) -> TensorProduct:
         reserved |= at(12) | at(15, 2)
     if not form.separate and not scaled:
         reserved |= at(30, 2)
+    if not form.sparse or form.kind not in ("f16", "tf32"):
+        reserved |= at(0, 2)  # of the metadata, of which these kinds have no choice
     if reserved:
         raise _refuse(form, word, "bits are set that mean nothing in this kind")
     types = [kind.types.get(at(7, 3)), kind.types.get(at(10, 2 if narrow else 3))]
