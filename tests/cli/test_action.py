@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from fragir.cli import action
 from fragir.errors import FragirError
 from fragir.judge.sarif import log
 
+yaml: Any = pytest.importorskip("yaml", reason="PyYAML is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 NORM = (ROOT / "examples/judged/norm.ptx").read_text("utf-8")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from fragir.cli import staged
 
+yaml: Any = pytest.importorskip("yaml", reason="PyYAML is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 (HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
 KERNEL = """\
