@@ -13,14 +13,14 @@ none. Targets and versions are those of `fragir.isa.versions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
 
 from fragir.isa.fragments import descriptor
 from fragir.isa.model import Form, Instruction, Lowering, Operand, RegisterClass, Registers, Types
 from fragir.isa.spelling import mnemonic
-from fragir.isa.tensor_products import KINDS, depths, shape_rules
+from fragir.isa.tensor_products import ADDITIONS, KINDS, depths, shape_rules
 
 #: The vector sizes of a block-scaled kind; "" is left out.
 VECTORS: dict[str, tuple[str, ...]] = {
@@ -102,7 +102,10 @@ def product_of(form: Form) -> tuple[str, int, bool, bool]:
 
 
 def legal_products(instruction: Instruction) -> dict[str, list[object]]:
-    """The types of A (and B), D and scales, K, and M with its N, that the descriptor may say."""
+    """The types of A (and B), D and scales, K, and M with its N, that the descriptor may say.
+
+    `beside`: what it may say on some of the instruction's targets alone.
+    """
     kind, group, ws, sparse = product_of(instruction.form)
     found, by_m = KINDS[kind], dict[int, set[int]]()
     for rule in shape_rules(kind, group=group, ws=ws, sparse=sparse):
@@ -112,9 +115,19 @@ def legal_products(instruction: Instruction) -> dict[str, list[object]]:
         "a": [*found.types],
         "d": [*found.results],
         "scale": [*filter(None, instruction.types.scale.split("|"))],
-        "k": [*depths(kind, sparse=sparse)],
+        "k": [depths(kind, sparse=sparse)[0]],
         "mn": [{"m": m, "n": sorted(n)} for m, n in sorted(by_m.items())],
+        "beside": [] if sparse or ws else [*_beside(kind, instruction.targets)],
     }
+
+
+def _beside(kind: str, targets: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    for addition in ADDITIONS:
+        on = [target for target in addition.targets if target in targets]
+        if kind in addition.kinds and on:
+            types = {"a": [*addition.types]} if addition.types else {}
+            what = {"k": addition.k} if addition.k else {"scale": addition.scale}
+            yield {**what, **types, "targets": on}
 
 
 def _instruction(

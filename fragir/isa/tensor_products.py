@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.versions import has, requirement
+from fragir.ptx.targets import targets_with
 
 STEP_BITS = 256
 """Bits of K that one dense product reads of a row of A."""
@@ -52,6 +53,30 @@ KINDS: Mapping[str, TensorKind] = {
 WIDE_K = 96
 WIDE_KINDS = ("mxf4", "mxf4nvf4")
 WIDE_TARGETS = ("sm_103a", "sm_107a")
+
+
+class Addition(NamedTuple):
+    """What dense products of some kinds have on some targets alone: a further K, or type of scales.
+
+    `types`: those of A and B that it is for; () is all of the kind.
+    """
+
+    kinds: tuple[str, ...]
+    targets: tuple[str, ...]
+    k: int = 0
+    scale: str = ""
+    types: tuple[str, ...] = ()
+
+
+_NEWEST = targets_with("ti16")
+ADDITIONS: tuple[Addition, ...] = (
+    Addition(WIDE_KINDS, WIDE_TARGETS, k=WIDE_K),
+    Addition(("f8f6f4",), _NEWEST, k=64, types=("e4m3", "e5m2")),
+    Addition(("mxf8f6f4",), _NEWEST, k=64),
+    Addition(WIDE_KINDS, _NEWEST, k=128),
+    Addition(("mxf4nvf4",), _NEWEST, scale="ue5m3"),
+)
+"""PTX ISA 9.4, section 9.7.18.2.1: nothing in a mnemonic says so, and no ptxas looks at it."""
 
 
 class ShapeRule(NamedTuple):

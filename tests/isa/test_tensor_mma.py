@@ -77,8 +77,19 @@ def test_legal_products() -> None:
         "scale": ["ue8m0"],
         "k": [128],
         "mn": [{"m": 256, "n": list(range(16, 257, 16))}],
+        "beside": [],
     }
     integers = legal_products(isa.lookup("tcgen05.mma.ws.cta_group::1.kind::i8"))
+    fours = isa.lookup("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X")
+    assert legal_products(fours)["beside"] == [
+        {"k": 96, "targets": ["sm_103a", "sm_107a"]},
+        {"k": 128, "targets": ["sm_107a"]},
+        {"scale": "ue5m3", "targets": ["sm_107a"]},
+    ]
+    eights = isa.lookup("tcgen05.mma.cta_group::2.kind::f8f6f4")
+    assert legal_products(eights)["beside"] == [
+        {"k": 64, "a": ["e4m3", "e5m2"], "targets": ["sm_107a", "sm_107f"]}
+    ]
     assert integers["mn"] == [{"m": m, "n": [64, 128, 256]} for m in (32, 64, 128)]
 
 
