@@ -14,6 +14,7 @@ from fragir.cli.query import print_rows
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from fragir.isa.canonical import Major
     from fragir.isa.descriptors import MatrixDescriptor
 
 
@@ -113,8 +114,8 @@ def main(
 
         found = decode(_number(word), target)
         text = None if element is None else _map(found, element, major, tile, padded)
-        _show(found, text, as_json)
-        return None
+        _show(found, text, found.notes(_way(major)) if text else (), as_json)
+        return FINDING if any(found.faults()) else None
     from fragir.isa.descriptors import WGMMA, describe
     from fragir.isa.operand_tiles import parse_tile, recognise
     from fragir.isa.versions import has
@@ -133,7 +134,8 @@ def main(
             f"a matrix with a {made.shared.swizzle}-byte swizzle starts at a multiple of "
             f"{8 * made.shared.swizzle} bytes, not at {address}"
         )
-    _show(describe(made.shared, address, target), made.text, as_json)
+    built = describe(made.shared, address, target)
+    _show(built, made.text, built.notes(made.shared.major), as_json)
     return None
 
 
@@ -147,12 +149,16 @@ def _map(
     """Where the descriptor says the elements of a tile are; of 64 x 32 bytes of K by default."""
     if tile is not None and len(tile) != 2:
         raise click.UsageError("--tile has the form MNxK")
-    way = "mn" if major == "mn" else "k"
+    way = _way(major)
     shape = tile or _one_step(found, element, way, padded)
     return str(found.layout(element, way, *shape, padded=padded))
 
 
-def _one_step(found: MatrixDescriptor, element: str, major: Any, padded: bool) -> tuple[int, int]:
+def _way(major: str) -> Major:
+    return "mn" if major == "mn" else "k"
+
+
+def _one_step(found: MatrixDescriptor, element: str, major: Major, padded: bool) -> tuple[int, int]:
     """What one instruction reads along K of 64 rows, or as many as follow each other."""
     from fragir.isa.canonical import STEP_BYTES
 
@@ -173,7 +179,11 @@ def _number(text: str) -> int:
         raise click.UsageError(f"`{text}` is no number") from None
 
 
-def _show(found: MatrixDescriptor, layout: str | None, as_json: bool) -> None:
+def _show(
+    found: MatrixDescriptor, layout: str | None, notes: tuple[str, ...], as_json: bool
+) -> None:
+    for text in notes:
+        note(f"note: {text}")
     if not as_json:
         sys.stdout.write(found.explain() + "\n")
         if layout is not None:
@@ -190,7 +200,8 @@ def _show(found: MatrixDescriptor, layout: str | None, as_json: bool) -> None:
         for field in found.fields
     ]
     document = {"descriptor": f"{found.word:#018x}", "target": found.target, "fields": fields}
-    print_json({**document, "reserved": found.reserved, "layout": layout})
+    faults = list(found.faults())
+    print_json({**document, "reserved": found.reserved, "faults": faults, "layout": layout})
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,15 @@ class MatrixDescriptor(NamedTuple):
         if self.version != 1:
             yield f"version (bits 48:46) is {self.version}, but must be 1"
 
+    def notes(self, major: Major = "k") -> tuple[str, ...]:
+        """What is to be said of it all the same: who refuses what is legal."""
+        if not has(WGMMA, self.target) and self.swizzle == 1 and major == "k":
+            return (
+                "K-major with 32-byte atoms is legal by the PTX ISA, but CuTe refuses it: it has "
+                "them MN-major alone",
+            )
+        return ()
+
     def canonical(
         self, element: str, major: Major = "k", *, padded: bool = False
     ) -> CanonicalLayout:

@@ -363,8 +363,12 @@ def test_descriptors_from_layouts(fragir: Fragir) -> None:
     text = ("descriptor", "--layout", TEXT, "--type", "bf16", "--target", "sm_90a", "--json")
     assert document(fragir, "descriptor", *text)["descriptor"] == "0x4000004000010000"
     parts = document(
-        fragir, "descriptor", "descriptor", "4000004000010040", "--target", "sm_100a", "--json"
+        fragir, "descriptor", "descriptor", "0x4000404000010040", "--target", "sm_100a", "--json"
     )
+    assert not parts["faults"]
+    hopper = ("descriptor", "0x4000004000010040", "--target", "sm_100a", "--json")
+    found = document(fragir, "descriptor", *hopper, code=1)
+    assert found["faults"] == ["version (bits 48:46) is 0, but must be 1"]
     assert {f["name"] for f in parts["fields"]} >= {"version", "leading_mode"}
 
 

@@ -382,6 +382,9 @@ def test_words_that_mean_nothing() -> None:
 
 
 def test_what_others_refuse_gets_a_word() -> None:
+    wide = describe(canonical("bf16", "k", 128, 64, 64, atom=32), 0, TARGET)
+    assert "CuTe refuses it" in wide.notes("k")[0]
+    assert not wide.notes("mn")
     odd = instruction_descriptor("f16", m=128, n=24, a="f16")
     assert "CuTe refuses" in instruction_notes(odd, "f16")[0]
     assert not list(instruction_faults(odd, "f16"))
