@@ -98,8 +98,8 @@ def cases(rng):
     open({str(pid)!r}, "w").write(str(os.getpid()))
     time.sleep(1000)
 """
-    with pytest.raises(FragirError, match=r"stopped after 6 s"):
-        Tools(seconds=6).judge(NORM, sleeping)
+    with pytest.raises(FragirError, match=r"stopped after 12 s"):
+        Tools(seconds=12).judge(NORM, sleeping)  # the process must have begun by then
     number = int(pid.read_text())
     for _ in range(100):
         try:
