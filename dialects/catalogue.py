@@ -66,6 +66,8 @@ frag.slice         shapes:SliceTileOp          tiles:rename       tiles:slice_  
 frag.split         shapes:SplitOp              tiles:rename       tiles                 t.split                     patterns=canonical
 frag.store         tiles:StoreOp               memories           tiles:store_tile      k.store
 frag.take_turn     rings:TakeTurnOp            roles              rings                 k.turn
+frag.tcgen05_load  tensor_memory:TensorLoadOp  tensor_memory:load  tensor_memory:load    -
+frag.tcgen05_mma   tensor_memory:TensorMmaOp   tensor_memory:mma   tensor_memory:mma     -
 frag.transpose     shapes:TransposeOp          tiles:rename       tiles                 t.transpose                 patterns=canonical
 frag.undefined     in_flight:UndefinedOp       products           tiles                 k.undefined
 frag.view          memory:ViewOp               memories           tiles                 k.view
@@ -89,6 +91,7 @@ FRAG_ATTRIBUTES = {
     "frag.ring": "fragir.dialects.frag.rings:RingType",
     "frag.shared": "fragir.dialects.frag.attributes:SharedAttr",
     "frag.slot": "fragir.dialects.frag.rings:SlotType",
+    "frag.tensor": "fragir.dialects.frag.attributes:TensorMemoryAttr",
     "frag.tile": "fragir.dialects.frag.types:TileType",
 }
 
@@ -99,7 +102,7 @@ attributes     LayoutAttr MmaFragment sizes_error sizes_of
 grid           DIVISIBLE BlockCount Extent fixed_extents least_of promises_error promises_of size_names
 memory         Dimension
 memory_layout  matrix_layout memory_layout strides_of
-types          MOST_DIMENSIONS held_tile is_shared tile_of
+types          MOST_DIMENSIONS held_tile is_shared is_tensor_memory tile_of
 """,
     "fragir.dialects.frag",
 )

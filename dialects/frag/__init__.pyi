@@ -8,6 +8,7 @@ from fragir.dialects.frag.attributes import LayoutAttr as LayoutAttr
 from fragir.dialects.frag.attributes import MmaFragment as MmaFragment
 from fragir.dialects.frag.attributes import MmaLayoutAttr as MmaLayoutAttr
 from fragir.dialects.frag.attributes import SharedAttr as SharedAttr
+from fragir.dialects.frag.attributes import TensorMemoryAttr as TensorMemoryAttr
 from fragir.dialects.frag.attributes import sizes_error as sizes_error
 from fragir.dialects.frag.attributes import sizes_of as sizes_of
 from fragir.dialects.frag.generated import IotaOp as IotaOp
@@ -79,12 +80,15 @@ from fragir.dialects.frag.shapes import SliceTileOp as SliceTileOp
 from fragir.dialects.frag.shapes import SplitOp as SplitOp
 from fragir.dialects.frag.shapes import TransposeOp as TransposeOp
 from fragir.dialects.frag.sparse import MmaSparseOp as MmaSparseOp
+from fragir.dialects.frag.tensor_memory import TensorLoadOp as TensorLoadOp
+from fragir.dialects.frag.tensor_memory import TensorMmaOp as TensorMmaOp
 from fragir.dialects.frag.tiles import LoadOp as LoadOp
 from fragir.dialects.frag.tiles import StoreOp as StoreOp
 from fragir.dialects.frag.types import MOST_DIMENSIONS as MOST_DIMENSIONS
 from fragir.dialects.frag.types import TileType as TileType
 from fragir.dialects.frag.types import held_tile as held_tile
 from fragir.dialects.frag.types import is_shared as is_shared
+from fragir.dialects.frag.types import is_tensor_memory as is_tensor_memory
 from fragir.dialects.frag.types import tile_of as tile_of
 from fragir.dialects.frag.warpgroup_products import WgmmaOp as WgmmaOp
 from fragir.late_dialect import LateDialect as LateDialect

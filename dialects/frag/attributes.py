@@ -284,6 +284,18 @@ class SharedAttr(ParametrizedAttribute):
             printer.print_string(f"<swizzle = {self.swizzle.data}>")
 
 
+@irdl_attr_definition
+class TensorMemoryAttr(ParametrizedAttribute):
+    """Tensor memory, as a memref's memory space: `memref<128x64xf32, #frag.tensor>`.
+
+    128 lanes by 512 columns of 32 bits, in which `frag.tcgen05_mma` adds up. Rows of a matrix are
+    lanes, 128 at a time, its columns are columns; further rows lie in the columns behind.
+    PTX ISA 9.2, section 9.7.16.1.
+    """
+
+    name = "frag.tensor"
+
+
 def sizes_error(attribute: Attribute | None, shape: Sequence[int]) -> str | None:
     """What is wrong with the `frag.sizes` of memory of this shape; None where all is well.
 

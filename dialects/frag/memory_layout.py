@@ -31,7 +31,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr, SharedAttr, strides_of_layout
+from fragir.dialects.frag.attributes import (
+    ExplicitLayoutAttr,
+    SharedAttr,
+    TensorMemoryAttr,
+    strides_of_layout,
+)
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.shared import swizzled_elements
@@ -75,7 +80,13 @@ def memory_layout(type_: MemRefType[Attribute]) -> Layout:
 
 
 def check_memory(operation: str, type_: MemRefType[Attribute]) -> None:
-    """VerifyException unless a memref's layout, where it is one of ours, is sound."""
+    """VerifyException unless a memref's layout, where it is one of ours, is sound, or where it lies
+    in tensor memory, which operations of its own read and write."""
+    if isinstance(type_.memory_space, TensorMemoryAttr):
+        raise VerifyException(
+            f"{operation}: {type_} lies in tensor memory, which frag.tcgen05_mma writes and "
+            "frag.tcgen05_load reads"
+        )
     if not isinstance(type_.layout, ExplicitLayoutAttr):
         return
     try:

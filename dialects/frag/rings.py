@@ -1,4 +1,4 @@
-"""Rings of shared memory: slots that are acquired, filled, published, awaited, read, released.
+"""Rings of memory: slots that are acquired, filled, published, awaited, read, released.
 
 And turns: roles that do one thing one after the other, round and round.
 """
@@ -46,12 +46,12 @@ from fragir.dialects.frag.in_flight import (
 )
 from fragir.dialects.frag.kernels import role_of
 from fragir.dialects.frag.memory_layout import check_memory
-from fragir.dialects.frag.types import is_shared
+from fragir.dialects.frag.types import is_shared, is_tensor_memory
 from fragir.dialects.interfaces import MemoryInterface
 from fragir.dialects.shorthands import is_memref, memref_type
 
 # -- ring types ------------------------------------------------------------------------------------
-# `!frag.ring` and `!frag.slot`: shared memory that is filled and read in turn.
+# `!frag.ring` and `!frag.slot`: shared or tensor memory that is filled and read in turn.
 #
 # Slots are linear: on every path each is used up by one operation, and its parts before that.
 
@@ -66,18 +66,24 @@ class SlotParts(ParametrizedAttribute, TypeAttribute):
     def verify(self) -> None:
         if not self.parts.data:
             raise VerifyException(f"!{self.name} has one part or more, each a memref")
+        in_tensor_memory = is_tensor_memory(self.parts.data[0])
         for part in self.parts:
-            if not is_memref(part) or not is_shared(part):
+            if not is_memref(part) or not (is_shared(part) or is_tensor_memory(part)):
                 raise VerifyException(
-                    f"!{self.name} has parts of shared memory, memref<..., #frag.shared>, "
-                    f"not {part}"
+                    f"!{self.name} has parts of shared memory, memref<..., #frag.shared>, or of "
+                    f"tensor memory, #frag.tensor, not {part}"
+                )
+            if is_tensor_memory(part) != in_tensor_memory:
+                raise VerifyException(
+                    f"!{self.name} has parts of shared and of tensor memory; take two rings"
                 )
             shape = memref_type(part).get_shape()
             if len(shape) < 2 or DYNAMIC_INDEX in shape:
                 raise VerifyException(
                     f"!{self.name}: {part} has no static shape of two dimensions or more"
                 )
-            check_memory(f"!{self.name}", part)
+            if not in_tensor_memory:
+                check_memory(f"!{self.name}", part)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -169,9 +175,10 @@ def _users(part: Operation) -> set[Operation]:
 
 @irdl_attr_definition
 class RingType(SlotParts, AwaitableType):
-    """A queue of slots of shared memory: each is filled, published, awaited, read and released.
+    """A queue of slots of memory: each is filled, published, awaited, read and released.
 
-    `!frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>, ...>`: the parts of each slot.
+    `!frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>, ...>`: the parts of each slot, all
+    of shared or all of tensor memory.
     """
 
     name = "frag.ring"

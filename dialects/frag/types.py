@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits, element_name, is_element, is_predicate
-from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr
+from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr, TensorMemoryAttr
 from fragir.dialects.limits import tile_limit
 from fragir.dialects.shorthands import is_memref
 from fragir.errors import FragirError
@@ -228,6 +228,11 @@ def _extents(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
 def is_shared(type_: Attribute) -> bool:
     """Whether a memref lies in shared memory."""
     return is_memref(type_) and isinstance(type_.memory_space, SharedAttr)
+
+
+def is_tensor_memory(type_: Attribute) -> bool:
+    """Whether a memref lies in tensor memory."""
+    return is_memref(type_) and isinstance(type_.memory_space, TensorMemoryAttr)
 
 
 class WillBeTile(abc.ABC):

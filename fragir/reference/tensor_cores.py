@@ -132,6 +132,12 @@ def chains(
     return (_chain(machine, a, accumulator, k, named.is_by_warpgroups),)
 
 
+def chain_in_tensor_memory(a: str) -> Chain:
+    """How tcgen05.mma sums products of type `a`, without scales, to f32 (docs/arithmetic.md)."""
+    k = 32 if a in FLOAT8_6_4 else 8 if a == "tf32" else 16
+    return Chain(k, k, 25, RZ_F32)
+
+
 def _quad_is_native(target: str) -> bool:
     """Whether tensor cores form the four products of m8n8k4."""
     form = isa.Form("mma", _QUAD, ("row", "col"), ("f32", "f16", "f16", "f32"))

@@ -1,4 +1,4 @@
-"""wgmma's operands in shared memory: the descriptor that says where a memref's elements lie.
+"""Operands of wgmma and tcgen05.mma in shared memory: the descriptor that says how they lie.
 
 PTX ISA 9.2, sections 9.7.15.5.1 (matrices in shared memory) and 9.7.15.5.1.2 (descriptor). What a
 descriptor can say are the canonical layouts; which of them a memref has, its layout's quotient by
@@ -32,7 +32,7 @@ class WgmmaOperand:
 
     `major` says along which dimension elements are contiguous; K-major, the rows of the memref run
     along M or N. `start` is the first of M or N of this warpgroup. One instruction reads `extent`
-    of M or N and `step` of K.
+    of M or N and `step` of K. With `target` it is an operand of tcgen05.mma there.
     """
 
     def __init__(
@@ -44,8 +44,10 @@ class WgmmaOperand:
         start: Value,
         extent: int,
         step: int,
+        target: str = "",
     ):
         self._per = 1
+        self._of = f"of {'tcgen05.mma' if target else 'wgmma'}"
         if memory.bits < 8:
             self._per = 8 // memory.bits
             memory, step = in_units(ar, memory, len(memory.shape) - 1), step // self._per
@@ -55,9 +57,10 @@ class WgmmaOperand:
             canonical = form.canonical(extent, step)
         except FragirError as error:
             raise FragirError(
-                f"operand {name} of wgmma lies as {memory.layout}: {error.message}", hint=error.hint
+                f"operand {name} {self._of} lies as {memory.layout}: {error.message}",
+                hint=error.hint,
             ) from error
-        fields = describe(canonical, 0, requirement(WGMMA).lowest_target).word
+        fields = describe(canonical, 0, target or requirement(WGMMA).lowest_target).word
         number, step = memory.slot
         turns = not isinstance(number, int) and step % 16 == 0
         if turns:  # slots lie behind each other, and so do their descriptors
@@ -88,22 +91,22 @@ class WgmmaOperand:
         form = repetition(memory.layout, memory.bits, self.major)
         if form is None and not memory.layout.exclusive:
             raise FragirError(
-                f"operand {name} of wgmma lies in shared memory without a swizzle",
+                f"operand {name} {self._of} lies in shared memory without a swizzle",
                 hint="write #frag.shared<swizzle = 128>, or 64 or 32 for narrow rows",
             )
         if form is None:
             raise FragirError(
-                f"operand {name} of wgmma lies as {memory.layout}, which no descriptor says",
+                f"operand {name} {self._of} lies as {memory.layout}, which no descriptor says",
                 hint="`fragir layout MNEMONIC b` shows the layouts that one can say",
             )
         if self.major == "mn" and memory.bits != 16:
             raise FragirError(
-                f"operand {name} of wgmma is {memory.bits}-bit and not K-major",
+                f"operand {name} {self._of} is {memory.bits}-bit and not K-major",
                 hint="only f16 and bf16 can be; store it with K along the rows",
             )
         if self.major == "k" and form.swizzle and step * memory.size > form.swizzle:
             raise FragirError(
-                f"operand {name} of wgmma has {step * memory.size} bytes of K, more than the "
+                f"operand {name} {self._of} has {step * memory.size} bytes of K, more than the "
                 f"swizzle of {form.swizzle} bytes",
                 hint="write #frag.shared<swizzle = 64> or 128 for it",
             )
@@ -129,7 +132,7 @@ class WgmmaOperand:
 
     def _refuse_inside(self, mn: int) -> None:
         raise FragirError(
-            f"operand {self.name} of wgmma begins at column {mn}, inside a panel of "
+            f"operand {self.name} {self._of} begins at column {mn}, inside a panel of "
             f"{self._form.atom[0]} elements",
             hint="choose N as a multiple of the swizzle's width",
         )

@@ -11,9 +11,10 @@ of the kernel (`Engine.mbarriers`).
 | TMA | one, of the thread that starts the copies, with the bytes, where the slot is acquired |
 | tiles, copies through registers | one a warp, when the slot is published |
 | cp.async | one a thread, when its copies are complete (`cp.async.mbarrier.arrive.noinc`) |
+| tcgen05.mma | one, when the products are done (`tcgen05.commit`) |
 
-Empty takes one arrival a warpgroup where wgmma alone reads the slots, else one a warp; of every
-block of the cluster where a part is multicast.
+Empty takes one arrival a warpgroup where wgmma alone reads the slots, one where tcgen05.mma does,
+else one a warp; of every block of the cluster where a part is multicast.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class RingBarriers:
                 "several roles acquire slots of the ring", hint="give each a ring of its own"
             )
         threads, use = sum(roles), self.use
+        if use.in_tensor_memory:
+            return 1
         plain = use.by_threads or not (use.tma or use.by_cp_async)
         arrivals = int(use.tma)
         if plain or self._waits_for_cp_async:
@@ -99,6 +102,8 @@ class RingBarriers:
 
     def _arrivals_at_empty(self) -> int:
         each = WARPGROUP if self.use.by_wgmma else WARP
+        if self.use.by_tensor_products:
+            return len(self._threads("frag.await"))
         roles = [max(1, n // each) for n in self._threads("frag.await")]
         shared_out = self._turns() is not None  # then a slot goes to one role
         return self.cluster * (max(roles, default=0) if shared_out else sum(roles))
@@ -143,6 +148,9 @@ class RingBarriers:
         """Arrives for what threads have written."""
         state, use = self.lanes.state, self.use
         place = self.full_at(slot)
+        if use.in_tensor_memory:
+            self._commit(place)
+            return
         if use.by_cp_async and not self._waits_for_cp_async:
             pointer, offset = place
             statement(
@@ -160,6 +168,8 @@ class RingBarriers:
     def await_(self) -> None:
         """Waits until the next slot is full."""
         self._wait(READ, self.full)
+        if self.use.by_tensor_products:  # one thread goes on, and no other is a round behind it
+            self.lanes.state.wait_for_all()
 
     def drain(self, known: int | None) -> None:
         """Waits until all copies are complete, of `known` slots that nobody awaits.
@@ -196,6 +206,9 @@ class RingBarriers:
 
     def release(self, slot: Value, may_be_none: bool) -> None:
         """Arrives at empty, in all blocks that write the slot."""
+        if self.use.by_tensor_products and not may_be_none:
+            self._commit(self._at(self.empty, slot))
+            return
         held: Predicate = True
         if may_be_none:
             held = self.lanes.state.ar.compare("ne", slot, NO_SLOT)
@@ -204,6 +217,12 @@ class RingBarriers:
             self.lanes.state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
         place = self._at(self.empty, slot)
         self._arrive_as(place, WARPGROUP if self.use.by_wgmma else WARP, held)
+
+    def _commit(self, place: SharedPlace) -> None:
+        """Arrives when the products are done that the role has started."""
+        from fragir.passes.lowering.operations.tensor_memory import commit  # few programs need it
+
+        commit(self.lanes, place)
 
     # --- instructions -------------------------------------------------------------------------
 

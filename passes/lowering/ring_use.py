@@ -33,6 +33,10 @@ class RingUse(NamedTuple):
     proxy: bool
     """Whether wgmma or TMA reads them, among others."""
     multicast: bool
+    by_tensor_products: bool
+    """Whether tcgen05.mma reads them, and nothing else does."""
+    in_tensor_memory: bool
+    """Whether they are of tensor memory, which tcgen05.mma writes."""
 
 
 def use_of(ring: SSAValue) -> RingUse:
@@ -43,15 +47,23 @@ def use_of(ring: SSAValue) -> RingUse:
     tma = [op for op in copies if op.tma is not None]
     cp_async = [op for op in copies if op.is_async is not None]
     collective = [op.has_trait(WarpgroupCollective) for op in readers]
+    products = [isinstance(op, frag.TensorMmaOp) for op in readers]
     stores = [op for op in readers if isinstance(op, frag.CopyOp) and op.tma is not None]
     return RingUse(
         bool(tma),
         len(writers) > len(tma) + len(cp_async),
         bool(cp_async),
         bool(collective) and all(collective),
-        any(collective) or bool(stores),
+        any(collective) or bool(stores) or any(products),
         any(op.multicast is not None for op in tma),
+        bool(products) and all(products),
+        frag.is_tensor_memory(_ring_type(ring).parts.data[0]),
     )
+
+
+def _ring_type(ring: SSAValue) -> frag.RingType:
+    assert isinstance(ring.type, frag.RingType)
+    return ring.type
 
 
 def needs_barriers(ring: SSAValue) -> bool:

@@ -66,7 +66,9 @@ class LaneRing(NamedTuple):
 
 
 def make_ring(state: LoweringState, op: frag.RingOp, *, numbered: bool) -> LaneRing:
-    """Allocates a ring's memory, and sets its cursors to the first slot.
+    """Allocates a ring's shared memory, and sets its cursors to the first slot.
+
+    That of tensor memory is allocated elsewhere (`operations.tensor_memory`), and has no parts.
 
     Unless slots are `numbered`, registers hold bytes: then what a turn adds to addresses is there
     without a multiplication, of which SASS has one for each address.
@@ -74,6 +76,8 @@ def make_ring(state: LoweringState, op: frag.RingOp, *, numbered: bool) -> LaneR
     parts: list[RingPart] = []
     for number, attribute in enumerate(op.ring.type.parts):
         type_ = memref_type(attribute)
+        if frag.is_tensor_memory(type_):
+            continue
         layout, element = frag.memory_layout(type_), type_.element_type
         step = -(-shared_bytes(layout, ptx.bits(element)) // TENSOR_BOX) * TENSOR_BOX
         name = f"{op.ring.name_hint}_{number}" if op.ring.name_hint else None
@@ -84,7 +88,7 @@ def make_ring(state: LoweringState, op: frag.RingOp, *, numbered: bool) -> LaneR
     for which in (FILL, READ):
         state.hidden[RingCursor(op.ring, which)] = 0
     state.moves = moved_cursors
-    unit = 1 if numbered else gcd(*(part.step for part in parts))
+    unit = 1 if numbered or not parts else gcd(*(part.step for part in parts))
     parts = [part._replace(step=part.step // unit) for part in parts]
     return LaneRing(op.ring, op.count, tuple(parts), unit)
 

@@ -1,4 +1,4 @@
-"""Rings of shared memory: which lowering each has, and what it makes of each operation."""
+"""Rings of memory: which lowering each has, and what it makes of each operation."""
 
 from __future__ import annotations
 
@@ -70,6 +70,10 @@ def ring(lanes: Lanes, op: frag.RingOp) -> None:
     # wgmma's descriptors hold other bits of a place than its bytes
     numbered = op.ring in known.waited or lanes.state.async_proxy
     made = known.made[op.ring] = make_ring(lanes.state, op, numbered=numbered)
+    if not made.parts:
+        from fragir.passes.lowering.operations.tensor_memory import tensor_memory
+
+        tensor_memory(lanes)  # allocated ahead of what waits for slots
     if op.ring in known.waited:
         from fragir.passes.lowering.ring_barriers import RingBarriers  # few programs need it
 
@@ -127,9 +131,12 @@ def no_slot(lanes: Lanes, op: frag.NoSlotOp) -> None:
 def part_of(lanes: Lanes, op: frag.PartOp) -> None:
     state, known = lanes.state, rings(lanes)
     value = known.of_slot[op.slot]
-    slot = state.values[op.slot]
-    state.memories[op.memory] = (
-        known.made[value].parts[op.number.value.data].of_slot(state.ar, slot)
-    )
+    slot, number = state.values[op.slot], op.number.value.data
+    if not known.made[value].parts:
+        from fragir.passes.lowering.operations.tensor_memory import tensor_memory
+
+        tensor_memory(lanes).part(value, slot, number, op.memory)
+        return
+    state.memories[op.memory] = known.made[value].parts[number].of_slot(state.ar, slot)
     if value in known.barriers:
         state.full[op.memory] = known.barriers[value].full_at(slot)

@@ -1,0 +1,261 @@
+"""Products in tensor memory: frag.tcgen05_mma, and frag.tcgen05_load of what they have added up.
+
+Tensor memory is that of a ring (`frag.ring`): who multiplies acquires a slot, adds all of K up in
+it and publishes it; others await it, load it and release it. The products of a role are started by
+one of its threads and go on by themselves. A slot of shared memory that they read is released, and
+one of tensor memory that they write is published, when they are done (tcgen05.commit): nothing
+waits for that in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import MemRefType, UnitAttr, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.definition import op_definition
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr
+from fragir.dialects.frag.memory_layout import check_memory
+from fragir.dialects.frag.products import flag, memory_dimensions
+from fragir.dialects.frag.types import TileType, is_shared, is_tensor_memory
+from fragir.dialects.interfaces import (
+    DimensionsInterface,
+    LayoutDemand,
+    LayoutInterface,
+    MemoryInterface,
+    Names,
+    Threads,
+)
+from fragir.dialects.shorthands import memref_type
+from fragir.errors import FragirError
+from fragir.isa.tensor_products import KINDS, TensorKind, check_shape, depths
+from fragir.layout import Layout
+from fragir.layout.modes import WARP
+
+M = 128
+"""Rows of one product of a block, each a lane of tensor memory."""
+MOST_COLUMNS = 256
+"""Columns of one product."""
+
+
+def kind_named(a: str, b: str) -> str:
+    """The kind of products of two types without scales; FragirError where there is none."""
+    for name, kind in KINDS.items():
+        if not kind.scales and a in kind.types and b in kind.types:
+            return name
+    listed = ", ".join(t for kind in KINDS.values() if not kind.scales for t in kind.types)
+    raise FragirError(
+        f"tcgen05.mma does not multiply {a} by {b}",
+        hint=f"it multiplies types of one kind: {listed}",
+    )
+
+
+def columns_of(type_: MemRefType[Attribute]) -> int:
+    """Columns of tensor memory that a matrix takes."""
+    rows, columns = type_.get_shape()[-2:]
+    return -(-rows // M) * columns
+
+
+@op_definition
+class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
+    """`d = a b + d` in tensor memory (tcgen05.mma), d = a b where `if` says no.
+
+        frag.tcgen05_mma %a, %b transposed into %d if %later : memref<128x64xf16,
+          #frag.shared<swizzle = 128>>, memref<64x64xf16, #frag.shared<swizzle = 128>>
+          into memref<128x64xf32, #frag.tensor>
+
+    In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
+    M is a multiple of 128, N of 16. It is started here and done when the slot of tensor memory is
+    awaited; whoever multiplies may release the slots that it reads at once. PTX ISA 9.2, section
+    9.7.16.10.
+    """
+
+    name = "frag.tcgen05_mma"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    d = operand_def(MemRefType)
+    later = opt_operand_def(i1)
+    a_transposed = opt_prop_def(UnitAttr)
+    b_transposed = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `into` $d"
+        " (`if` $later^)? attr-dict `:` type($a) `,` type($b) `into` type($d)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        d: SSAValue | Operation,
+        *,
+        a_transposed: bool = False,
+        b_transposed: bool = False,
+        later: SSAValue | Operation | None = None,
+    ):
+        super().__init__(
+            operands=[a, b, d, later],
+            properties={"a_transposed": flag(a_transposed), "b_transposed": flag(b_transposed)},
+        )
+
+    def elements(self) -> tuple[str, str, str]:
+        """The element types of A, B and D, by name."""
+        a, b, d = (
+            element_name(memref_type(value.type).element_type) for value in (self.a, self.b, self.d)
+        )
+        return a, b, d
+
+    @property
+    def kind(self) -> str:
+        """As in `.kind::f16`."""
+        return kind_named(*self.elements()[:2])
+
+    def shapes(self) -> tuple[int, int, int]:
+        """(M, N, K); VerifyException where the operands disagree."""
+        a, b, d = (memref_type(value.type).get_shape() for value in (self.a, self.b, self.d))
+        if any(len(shape) != 2 or min(shape) < 1 for shape in (a, b, d)):
+            raise VerifyException(
+                f"{self.name} multiplies matrices of static sizes; pick one of a stack with "
+                "frag.view"
+            )
+        (m, k), (k_b, n) = a, b
+        if self.a_transposed is not None:
+            m, k = k, m
+        if self.b_transposed is not None:
+            k_b, n = n, k_b
+        if (m, n) != tuple(d) or k != k_b:
+            raise VerifyException(
+                f"{self.name}: {m}x{k} times {k_b}x{n} is not {d[0]}x{d[1]}; write `transposed` "
+                "after an operand that memory holds the other way round"
+            )
+        return m, n, k
+
+    def blocks(self) -> tuple[int, int]:
+        """How many products M and N are cut into."""
+        m, n, _ = self.shapes()
+        return m // M, -(-n // MOST_COLUMNS)
+
+    def reads(self) -> list[SSAValue]:
+        """A, B, and what is there."""
+        return [self.a, self.b, self.d]
+
+    def writes(self) -> list[SSAValue]:
+        """D."""
+        return [self.d]
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """M x K and K x N, turned where memory holds them so."""
+        yield self.a, memory_dimensions(("m", "k"), self.a_transposed)
+        yield self.b, memory_dimensions(("k", "n"), self.b_transposed)
+        yield self.d, ("m", "n")
+
+    def verify_(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if not is_shared(value.type):
+                raise VerifyException(
+                    f"{self.name}: {name} lies in {value.type}; it multiplies what lies in shared "
+                    "memory, memref<..., #frag.shared<swizzle = 128>>"
+                )
+            check_memory(self.name, memref_type(value.type))
+        if not is_tensor_memory(self.d.type):
+            raise VerifyException(
+                f"{self.name}: d is {self.d.type}; the sums lie in tensor memory, "
+                "memref<..., #frag.tensor>"
+            )
+        m, n, k = self.shapes()
+        _, _, d = self.elements()
+        try:
+            kind = self.kind
+            _check_sums(kind, KINDS[kind], d)
+            if m % M:
+                raise FragirError(f"M = {m} is no multiple of {M}")
+            if n % 16 or (n > MOST_COLUMNS and n % MOST_COLUMNS):
+                raise FragirError(
+                    f"N = {n} is no multiple of 16 up to {MOST_COLUMNS}, nor one of {MOST_COLUMNS}"
+                )
+            check_shape(kind, M, min(n, MOST_COLUMNS), group=1, ws=False)
+            step = depths(kind)[0]
+            if k % step:
+                raise FragirError(f"K = {k} is no multiple of {step}, the K of one instruction")
+        except FragirError as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+
+
+def _check_sums(kind: str, rules: TensorKind, d: str) -> None:
+    wide = [name for name in rules.results if name != "f16"]
+    if d not in wide:
+        raise FragirError(f"the sums of kind::{kind} are {' or '.join(wide)} here, not {d}")
+
+
+@op_definition
+class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
+    """A tile of what lies in tensor memory (tcgen05.ld), by one warpgroup or more.
+
+        %t = frag.tcgen05_load %d : memref<128x64xf32, #frag.tensor> -> !frag.tile<128x64xf32>
+
+    A warp reaches 32 lanes, so a thread holds a row, or, of several warpgroups, part of one; it
+    holds one in each 128 rows. PTX ISA 9.2, section 9.7.16.8.
+    """
+
+    name = "frag.tcgen05_load"
+    memory = operand_def(MemRefType)
+    tile = result_def(TileType)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = "$memory attr-dict `:` type($memory) `->` type($tile)"
+
+    def __init__(self, memory: SSAValue | Operation, tile: TileType | None = None):
+        type_ = memref_type(SSAValue.get(memory).type)
+        shape, element = type_.get_shape(), type_.element_type
+        super().__init__(operands=[memory], result_types=[tile or TileType(shape, element)])
+
+    def reads(self) -> list[SSAValue]:
+        return [self.memory]
+
+    def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
+        """A row in a thread; columns are divided among warpgroups."""
+        rows, columns = self.tile.type.shape
+        groups = threads.warpgroups[0] * threads.warpgroups[1]
+        layout = row_in_thread(rows, columns, groups)
+        yield LayoutDemand(self.tile, ExplicitLayoutAttr(layout), "what tcgen05.ld gives")
+
+    def verify_(self) -> None:
+        if not is_tensor_memory(self.memory.type):
+            raise VerifyException(
+                f"{self.name} loads from tensor memory, memref<..., #frag.tensor>, not from "
+                f"{self.memory.type}"
+            )
+        type_, tile = memref_type(self.memory.type), self.tile.type
+        if tuple(type_.get_shape()) != tile.shape or type_.element_type != tile.element_type:
+            raise VerifyException(f"{self.name}: {type_} gives no {tile}")
+
+
+def row_in_thread(rows: int, columns: int, groups: int) -> Layout:
+    """Which thread of so many warpgroups gets which element by tcgen05.ld.32x32b.
+
+    FragirError where they cannot divide the columns.
+
+    >>> print(row_in_thread(128, 64, 2))
+    warp [4:(32,0) 2:(0,32)] lane [32:(1,0)] element [32:(0,1)]
+    """
+    if columns % groups or (groups > 1 and columns // groups % 8):
+        raise FragirError(
+            f"{groups} warpgroups do not divide {columns} columns of tensor memory into parts of "
+            "whole eights",
+            hint="let fewer warpgroups load it",
+        )
+    each = columns // groups
+    warp = "4:(32,0)" + (f" {groups}:(0,{each})" if groups > 1 else "")
+    element = f"{each}:(0,1)" + (f" {rows // M}:({M},0)" if rows > M else "")
+    return Layout.parse(f"warp [{warp}] lane [{WARP}:(1,0)] element [{element}]")
