@@ -33,6 +33,7 @@ class FragPipelinePass(TargetPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.pipelining.loop import (
             STAGES,
+            TENSOR,
             TMA,
             LoopPipeline,
             PipelineWay,
@@ -56,11 +57,18 @@ class FragPipelinePass(TargetPass):
                 tma = TMA in loop.attributes if self.tma is None else self.tma
                 wgmma = WARPGROUPS in function.attributes
                 warps = warps_of(function, WARPGROUPS if wgmma else WARPS)
-                if wgmma and any(lies_across(p) for group in groups for p in group.products):
+                products = [p for group in groups for p in group.products]
+                tensor = TENSOR in loop.attributes
+                if wgmma and not tensor and any(map(lies_across, products)):
                     order_sums(loop, warps, self.target)
                     groups = groups_of(loop)
                 way = PipelineWay(stages, tma, warps, wgmma, self.target, shared_tiles(loop))
-                LoopPipeline(loop, groups, way).run()
+                made = LoopPipeline
+                if tensor:
+                    from fragir.passes.pipelining.tensor_memory import TensorPipeline
+
+                    made = TensorPipeline
+                made(loop, groups, way).run()
 
     def _stages(self, loop: scf.ForOp) -> int | None:
         from fragir.passes.pipelining.loop import STAGES

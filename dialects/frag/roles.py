@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import IRDLOperation, prop_def, traits_def, var_region_def
+from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, traits_def, var_region_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, RecursiveMemoryEffect
@@ -58,7 +58,8 @@ class RolesOp(IRDLOperation):
     order. Within a role, barriers, copies and conversions are those of its threads. Roles meet in
     rings (`frag.ring`); tiles and slots of one are unknown to the others. `registers` are moved
     between warpgroups at the beginning (setmaxnreg; PTX ISA 9.2, section 9.7.19.5): then every
-    role has whole warpgroups, of which idle warps end at once.
+    role has whole warpgroups, of which idle warps end at once. With `packed` ahead of the roles,
+    those of warps stand beside each other in a warpgroup, and registers stay as they are.
     """
 
     name = "frag.roles"
@@ -69,10 +70,11 @@ class RolesOp(IRDLOperation):
     """For each role, whether these are warpgroups: 1 or 0."""
     registers = prop_def(DenseArrayBase.constr(i64))
     """For each role, 0 where it is not said."""
+    packed = opt_prop_def(UnitAttr)
     bodies = var_region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
 
-    def __init__(self, roles: Sequence[Role]):
+    def __init__(self, roles: Sequence[Role], *, packed: bool = False):
         shapes = [n for role in roles for n in (role.warpgroups or role.warps or (1, 1))]
         super().__init__(
             properties={
@@ -82,6 +84,7 @@ class RolesOp(IRDLOperation):
                     i64, [int(role.warpgroups is not None) for role in roles]
                 ),
                 "registers": DenseArrayBase.from_list(i64, [role.registers or 0 for role in roles]),
+                "packed": UnitAttr() if packed else None,
             },
             regions=[[role.body for role in roles]],
         )
@@ -112,10 +115,13 @@ class RolesOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RolesOp:
+        packed = parser.parse_optional_keyword("packed") is not None
         roles = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse(parser))
-        return cls(roles)
+        return cls(roles, packed=packed)
 
     def print(self, printer: Printer) -> None:
+        if self.packed is not None:
+            printer.print_string(" packed")
         for at, role in enumerate(self.roles()):
             printer.print_string(", " if at else " ")
             printer.print_string_literal(role.name)
@@ -140,6 +146,11 @@ class RolesOp(IRDLOperation):
             if min(role.warpgroups or role.warps or (0, 0)) < 1:
                 raise VerifyException(f"frag.roles: {role.name!r} has no warps; write warps [1, 1]")
         self._check_threads(roles)
+        if self.packed is not None and self.moves_registers:
+            raise VerifyException(
+                "frag.roles: packed roles share warpgroups, between which alone registers move; "
+                "write `packed` or `registers`"
+            )
         self._check_registers(roles)
         parent = self.parent_op()
         if parent is not None and parent.name != "func.func":
@@ -169,9 +180,21 @@ class RolesOp(IRDLOperation):
 
         wgmma and setmaxnreg take whole warpgroups, which begin at multiples of four warps.
         """
+        if self.packed is not None:
+            return self._packed_extents()
         whole = self.moves_registers or any(integers(self.groups))
         unit = GROUP if whole else 32
         return [-(-role.threads // unit) * unit for role in self.roles()]
+
+    def _packed_extents(self) -> list[int]:
+        """The same where a warpgroup is only filled up ahead of a role of warpgroups."""
+        found: list[int] = []
+        for role in self.roles():
+            start = sum(found)
+            if role.warpgroups is not None and start % GROUP:
+                found[-1] += GROUP - start % GROUP
+            found.append(role.threads)
+        return found
 
     def _check_registers(self, roles: Sequence[Role]) -> None:
         for role in roles:

@@ -482,6 +482,7 @@ def _finite_or_none(number: float) -> float | None:
 _TENSOR_OPCODES = (
     *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"),
     *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+    *("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"),
 )
 
 

@@ -220,7 +220,7 @@ class RingBarriers:
 
     def _commit(self, place: SharedPlace) -> None:
         """Arrives when the products are done that the role has started."""
-        from fragir.passes.lowering.operations.tensor_memory import commit  # few programs need it
+        from fragir.passes.lowering.tensor_memory import commit  # few programs need it
 
         commit(self.lanes, place)
 

@@ -156,7 +156,7 @@ def planned_registers(op: frag.RolesOp, target: str) -> list[int] | None:
     If none says, they are moved where that gives those that have tiles more.
     """
     roles, extents = op.roles(), op.extents()
-    if not has(MOVE.format("dec"), target):
+    if not has(MOVE.format("dec"), target) or op.packed is not None:
         return None
     threads = sum(extents)
     if not op.moves_registers:

@@ -142,6 +142,9 @@ STAGES = "frag.stages"
 TMA = "frag.tma"
 """The attribute of a loop whose loads the tensor memory accelerator shall make."""
 
+TENSOR = "frag.tensor"
+"""The attribute of a loop whose products are added up in tensor memory."""
+
 
 class PipelineWay(NamedTuple):
     """How a loop is pipelined."""
@@ -182,7 +185,7 @@ class LoopPipeline:
         """Replaces the loop."""
         loop = self._loop
         if self._way.tma:
-            _check_maps(self._groups)
+            check_maps(self._groups)
         rings = [self._ring(group) for group in self._groups]
         starts = list(loop.iter_args)
         for chain in self._chains:
@@ -257,7 +260,7 @@ class LoopPipeline:
 
     def _is_set(self, chain: SumChain) -> bool:
         """Whether the first product of a sum sets it: it begins with zero, and there is one."""
-        return _is_zero(chain.start) and _has_turn(self._loop)
+        return is_zero(chain.start) and has_turn(self._loop)
 
     def _replace(self, region: Region, starts: Sequence[SSAValue]) -> None:
         """Puts the new loop in the old one's place; its sums are awaited, its slots released."""
@@ -347,7 +350,7 @@ class LoopPipeline:
         b, b_transposed = self._right(body, product, parts, at)
         chain = next((c for c in self._chains if product in c.products), None)
         counts, addend = None, product.c
-        if chain is None and _is_zero(addend):  # set, instead of added to zeros
+        if chain is None and is_zero(addend):  # set, instead of added to zeros
             addend = insert_before(frag.UndefinedOp(frag.tile_of(addend)), at, "none")
             counts = insert_before(arith.ConstantOp(IntegerAttr(0, i1)), at)
         elif chain is not None and product is chain.products[0] and self._is_set(chain):
@@ -450,7 +453,7 @@ class LoopPipeline:
         return insert_before(made, InsertPoint.before(first), "later")
 
 
-def _check_maps(groups: Sequence[Group]) -> None:
+def check_maps(groups: Sequence[Group]) -> None:
     """Ends the pass where a tensor map cannot say the memory of a load."""
     from fragir.dialects.frag import tensor_copies  # few programs need it
 
@@ -495,7 +498,7 @@ def _first_of(users: Sequence[Operation], body: Block) -> Operation:
     return found
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
     """Whether a tile is filled with zeros."""
     fill = value.owner
     if not isinstance(fill, frag.FillOp) or not isinstance(fill.value.owner, arith.ConstantOp):
@@ -506,7 +509,7 @@ def _is_zero(value: SSAValue) -> bool:
     return isinstance(number, IntegerAttr) and number.value.data == 0
 
 
-def _has_turn(loop: scf.ForOp) -> bool:
+def has_turn(loop: scf.ForOp) -> bool:
     """Whether a loop is known to have a turn."""
     first, end = (constant_of(value) for value in (loop.lb, loop.ub))
     return first is not None and end is not None and first < end

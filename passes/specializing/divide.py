@@ -12,9 +12,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag
+from fragir.dialects.frag.rings import PART
 from fragir.dialects.frag.roles import Role
 from fragir.dialects.shorthands import is_memref
 from fragir.mlir.diagnostics import fail
+from fragir.passes.lowering.multiply import slot_of
 
 # -- shares ----------------------------------------------------------------------------------------
 # Roles that do the same for different tiles, and take turns at what they read from rings.
@@ -274,6 +276,7 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     filling = _filling(function)
     if not filling:
         return False
+    starting = _starting(function)
     _check(function, filling)
     for_all, within = _divide_operations(function)
     feeding = Slice(filling, within)
@@ -284,7 +287,7 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
                 "what this copies, or where, depends on tiles, which warps that only fetch have "
                 "not: compute it from scalars and loops' counters",
             )
-    others = list(_others(within, filling))
+    others = list(_others(within, [*filling, *starting]))
     if consumers > 1:
         check_shares(function, others)
     rest = Slice(others, within)
@@ -295,13 +298,17 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     load = Role("load", _region(feeding, within), warps=(_loaders(filling), 1))
     multiply = _threads(function, Role("multiply", Region(), warps=(1, 1)))
     bodies = [_region(rest, within) for _ in range(consumers)]
-    names = ["multiply"] if consumers == 1 else [f"multiply {at}" for at in range(consumers)]
+    last = "store" if starting else "multiply"
+    names = [last] if consumers == 1 else [f"multiply {at}" for at in range(consumers)]
     if consumers > 1:
         deal_out(bodies)
     multiplying = [
         multiply._replace(name=name, body=body) for name, body in zip(names, bodies, strict=True)
     ]
-    roles = frag.RolesOp([load, *multiplying])
+    if starting:
+        start = Role("multiply", _region(Slice(starting, within), within), warps=(1, 1))
+        multiplying.insert(0, start)
+    roles = frag.RolesOp([load, *multiplying], packed=bool(starting))
     Rewriter.insert_op(roles, after)
     for op in reversed(within):
         Rewriter.erase_op(op, safe_erase=False)
@@ -312,7 +319,7 @@ def _filling(function: func.FuncOp) -> list[Operation]:
     """What fills slots: acquire, publish, and what writes into the slots' memory between."""
     found: list[Operation] = []
     for op in function.walk():
-        if not isinstance(op, frag.AcquireOp):
+        if not isinstance(op, frag.AcquireOp) or _is_of_tensor_memory(op):
             continue
         found.append(op)
         memories: list[SSAValue] = [op.slot]
@@ -326,6 +333,29 @@ def _filling(function: func.FuncOp) -> list[Operation]:
                 else:
                     found.append(user)
     return found
+
+
+def _starting(function: func.FuncOp) -> list[Operation]:
+    """What one thread does that starts products in tensor memory: acquires and publishes their
+    sums, awaits and releases what they read."""
+    found: list[Operation] = []
+    for op in function.walk():
+        if isinstance(op, frag.AcquireOp) and _is_of_tensor_memory(op):
+            found += [op, *(use.operation for use in op.slot.uses if use.operation.name != PART)]
+        elif isinstance(op, frag.TensorMmaOp):
+            found.append(op)
+            for memory in (op.a, op.b):
+                slot = slot_of(memory)
+                if slot is not None and slot.owner not in found:
+                    assert isinstance(slot.owner, Operation)
+                    users = (use.operation for use in slot.uses)
+                    found += [slot.owner, *(user for user in users if user.name != PART)]
+    return found
+
+
+def _is_of_tensor_memory(op: frag.AcquireOp) -> bool:
+    assert isinstance(op.ring.type, frag.RingType)
+    return frag.is_tensor_memory(op.ring.type.parts.data[0])
 
 
 def _loaders(filling: Sequence[Operation]) -> int:

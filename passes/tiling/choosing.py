@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
+from fragir.isa.versions import has
 from fragir.passes.tiling.gemm_schedule import (
     Schedule,
     ScheduleChoice,
@@ -18,6 +19,13 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
     launch may bring. `allocates`: whether a launch gives memory for parts of sums by itself.
     FragirError where there is none."""
     usual = schedule_for(product, target)
+    if has_tensor_memory(target):
+        from fragir.passes.tiling.tensor_schedule import in_tensor_memory  # few targets have it
+
+        found = in_tensor_memory(product, target)
+        if not isinstance(found, str):
+            return ScheduleChoice(found, found, ())
+        usual = usual._replace(remark=f"the product goes to mma.sync, not to tcgen05.mma: {found}")
     choice = _in_one_go(product, usual, target)
     if product.through() and product.parts() is None:
         from fragir.passes.tiling.parts import with_parts  # few products have parts
@@ -28,6 +36,11 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
 
         choice = choice._replace(schedule=with_own_parts(product, choice, target))
     return choice._replace(schedule=_in_order(product, choice.schedule, target))
+
+
+def has_tensor_memory(target: str) -> bool:
+    """Whether a target multiplies in tensor memory."""
+    return has("tcgen05.mma.kind::f16", target)
 
 
 _LESS = 1.2

@@ -157,6 +157,8 @@ class Gemm(TileWriter):
         loop.attributes["frag.stages"] = IntegerAttr(self.schedule.stages, i64)
         if self.schedule.roles:
             loop.attributes["frag.tma"] = UnitAttr()
+        if self.schedule.tensor:
+            loop.attributes["frag.tensor"] = UnitAttr()
         self.builder.insert(loop)
         return loop.results[0]
 
@@ -242,7 +244,8 @@ class Gemm(TileWriter):
     def _annotate(self) -> None:
         function = self.function
         self.names = self._names()
-        kind = "frag.warpgroups" if self.schedule.wgmma else "frag.warps"
+        grouped = self.schedule.wgmma or self.schedule.tensor
+        kind = "frag.warpgroups" if grouped else "frag.warps"
         function.attributes[kind] = DenseArrayBase.from_list(
             i64, list(self.in_order_of_c(self.schedule.warps))
         )

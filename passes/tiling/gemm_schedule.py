@@ -41,10 +41,12 @@ class Schedule(NamedTuple):
     """What the program's author is to know of it."""
     staged: bool = True
     """With roles: whether C leaves through shared memory, as far as the cost model knows."""
+    tensor: bool = False
+    """Whether sums are added up in tensor memory; `warps` are warpgroups that store them."""
 
     @property
     def threads(self) -> int:
-        return self.warps[0] * self.warps[1] * (128 if self.wgmma else 32)
+        return self.warps[0] * self.warps[1] * (128 if self.wgmma or self.tensor else 32)
 
 
 # -- role schedule ---------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def ring(lanes: Lanes, op: frag.RingOp) -> None:
     numbered = op.ring in known.waited or lanes.state.async_proxy
     made = known.made[op.ring] = make_ring(lanes.state, op, numbered=numbered)
     if not made.parts:
-        from fragir.passes.lowering.operations.tensor_memory import tensor_memory
+        from fragir.passes.lowering.tensor_memory import tensor_memory
 
         tensor_memory(lanes)  # allocated ahead of what waits for slots
     if op.ring in known.waited:
@@ -133,7 +133,7 @@ def part_of(lanes: Lanes, op: frag.PartOp) -> None:
     value = known.of_slot[op.slot]
     slot, number = state.values[op.slot], op.number.value.data
     if not known.made[value].parts:
-        from fragir.passes.lowering.operations.tensor_memory import tensor_memory
+        from fragir.passes.lowering.tensor_memory import tensor_memory
 
         tensor_memory(lanes).part(value, slot, number, op.memory)
         return

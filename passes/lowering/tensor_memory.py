@@ -1,0 +1,113 @@
+"""Tensor memory at lane level: its allocation, and what tells that products are done.
+
+A kernel allocates the columns of all its rings at the top, by its first warp, and frees them at
+the end, when all threads are there. One thread of a role starts the role's products, and what
+tells others that they are done (tcgen05.commit): that orders only what its own thread has started
+(PTX ISA 9.2, section 9.7.16.6.5).
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.frag.tensor_memory import columns_of
+from fragir.dialects.shorthands import memref_type
+from fragir.errors import FragirError
+from fragir.isa.versions import has, requirement
+from fragir.passes.lowering.arithmetic import INDEX, Value
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.lane_coordinates import Hardware
+from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.state import SharedPlace
+from fragir.passes.lowering.tensor_copies import engine, statement
+
+SUBJECT = "tensor memory"
+"""What `LoweringState.of_subject` knows it by."""
+COLUMNS, LEAST_COLUMNS = 512, 32
+"""Columns of tensor memory, and the fewest that are allocated (section 9.7.16.7.1)."""
+ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"
+COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
+
+
+class TensorMemory:
+    """What a kernel holds of it."""
+
+    def __init__(self, lanes: Lanes):
+        self.lanes = lanes
+        self.first: dict[SSAValue, list[int]] = {}
+        """Of a ring, the columns at which the parts of slot 0 begin."""
+        self.steps: dict[SSAValue, int] = {}
+        """Of a ring, columns from one slot to the next."""
+        state, ar = lanes.state, lanes.state.ar
+        if not has(ALLOC, state.target):
+            raise FragirError(
+                f"{state.target} has no tensor memory",
+                hint=f"{', '.join(requirement(ALLOC).targets)} have",
+            )
+        columns = self._place([op for op in state.operations if isinstance(op, frag.RingOp)])
+        with ar.at_top():
+            hardware = Hardware(ar, state.block_threads)
+            place = ar.insert(ptx.SharedOp(16), "tensor_memory")
+            self._first_warp = ar.predicate(ar.compare("eq", hardware.axis("warp"), 0))
+            self._statement(f"{ALLOC} [$0], {columns}", place.pointer)
+            self._statement("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
+            ar.insert(ptx.SyncOp("bar.sync", 0))
+            words = "ld.shared.b32 $0, [$1]"
+            (self.base,) = statement(state, words, (place.pointer,), (INDEX,)).results
+            self.base.name_hint = "columns"
+        self._columns = columns
+        state.at_end.append(self._end)
+
+    def _place(self, rings: list[frag.RingOp]) -> int:
+        """Gives each ring its columns; how many are allocated."""
+        total = 0
+        for op in rings:
+            parts = [memref_type(part) for part in op.ring.type.parts]
+            if frag.is_tensor_memory(parts[0]):
+                self.first[op.ring] = first = []
+                start = total
+                for part in parts:
+                    first.append(total)
+                    total += columns_of(part)
+                self.steps[op.ring] = total - start
+                total += (op.count - 1) * (total - start)
+        if total > COLUMNS:
+            raise FragirError(
+                f"the rings take {total} columns of tensor memory, which has {COLUMNS}",
+                hint="take fewer slots, or smaller tiles",
+            )
+        return max(LEAST_COLUMNS, 1 << (total - 1).bit_length())
+
+    def _statement(self, text: str, *inputs: SSAValue) -> None:
+        """One of the first warp."""
+        statement(self.lanes.state, text, inputs, predicate=self._first_warp)
+
+    def _end(self, _: Operation) -> None:
+        self.lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+        self._statement(
+            f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {self._columns}", self.base
+        )
+
+    def part(self, ring: SSAValue, slot: Value, number: int, memory: SSAValue) -> None:
+        """The part of a slot lies where the slot's number says; its pointer is that address."""
+        state, ar, type_ = self.lanes.state, self.lanes.state.ar, memref_type(memory.type)
+        start = ar.add(ar.mul(slot, self.steps[ring]), self.first[ring][number])
+        address = ar.value(ar.add(self.base, start))
+        state.memories[memory] = LaneMemory(address, type_.get_shape(), (), type_.element_type)
+
+
+def tensor_memory(lanes: Lanes) -> TensorMemory:
+    """That of the function that is lowered."""
+    found = lanes.state.of_subject.get(SUBJECT)
+    if found is None:
+        found = lanes.state.of_subject[SUBJECT] = TensorMemory(lanes)
+    assert isinstance(found, TensorMemory)
+    return found
+
+
+def commit(lanes: Lanes, place: SharedPlace) -> None:
+    """One arrival at an mbarrier when the products that this role has started are done."""
+    pointer, offset = place
+    text = f"{COMMIT} [$0{f'+{offset}' if offset else ''}]"
+    statement(lanes.state, text, (pointer,), predicate=engine(lanes).starter)

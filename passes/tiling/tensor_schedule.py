@@ -1,0 +1,102 @@
+"""Products in tensor memory: which they are, and their schedule.
+
+Three roles: a warp fetches A and B by TMA, a thread starts the products, warpgroups take finished
+sums from tensor memory and store them, while the next tile's are added up beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
+from fragir.dialects.shorthands import integers
+from fragir.errors import FragirError
+from fragir.isa.tensor_products import KINDS, check_shape
+from fragir.isa.versions import has
+from fragir.passes.tiling.gemm_schedule import Schedule, unmapped_rows
+from fragir.ptx.machines import machine
+
+SUMS = 2
+"""Tiles whose sums tensor memory holds: one is added up while another is stored."""
+_LEAST_COLUMNS, _SUMS_OF_GROUP = 64, 128
+"""Columns of a tile at least; sums of a thread of one warpgroup at most."""
+_STAGES = 4
+_ROW_BYTES = 128
+"""Bytes of K of a stage: a row of the widest swizzle."""
+
+
+def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
+    """The schedule of a product in tensor memory of a target that has it, or why it has none."""
+    a, b, _ = product.memories()
+    first, second = element_name(a.element_type), element_name(b.element_type)
+    kind = next((name for name, each in KINDS.items() if _takes(each.types, first, second)), None)
+    sums = element_name(product.accumulator())
+    if kind is None or KINDS[kind].scales or not has(f"tcgen05.mma.kind::{kind}", target):
+        return f"{target} has no tcgen05.mma of {first} and {second} that is written here"
+    if sums not in ("f32", "s32"):
+        return f"sums of {sums} are not added up in tensor memory"
+    for asked, what in (
+        (product.is_scaled, "scales"),
+        (product.in_parts, "parts of sums"),
+        (product.ends is not None, "groups of rows"),
+        (product.cluster is not None, "cluster"),
+        (product.consumers is not None, "consumers"),
+    ):
+        if asked:
+            return f"a product with {what} is not yet made in tensor memory"
+    crossed = product.a_transposed is not None or product.b_transposed is None
+    if crossed and element_bits(a.element_type) != 16:
+        return f"A or B of {first} does not lie along K, as tcgen05.mma reads it here"
+    unmapped = unmapped_rows(product)
+    if unmapped is not None:
+        return unmapped
+    try:
+        return _schedule(product, kind, target)
+    except FragirError as error:
+        return error.message
+
+
+def _takes(types: Mapping[str, int], first: str, second: str) -> bool:
+    return first in types and second in types
+
+
+def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
+    """FragirError where what the product says suits no tcgen05.mma."""
+    bits = element_bits(product.memories()[0].element_type)
+    _, n, _ = product.sizes()
+    tile = (M, _columns(n), 8 * _ROW_BYTES // bits)
+    if product.tile is not None:
+        m, n, k = integers(product.tile)
+        tile = m, n, k
+    m, n, k = tile
+    if m != M or n > MOST_COLUMNS or n % 16:
+        raise FragirError(f"a tile of {m}x{n} is none of {M} rows and up to {MOST_COLUMNS} columns")
+    if k * bits % 256:
+        raise FragirError(f"K = {k} of a tile is no multiple of {256 // bits}")
+    check_shape(kind, M, n, group=1, ws=False, target=target)
+    groups = -(-n // _SUMS_OF_GROUP)
+    if product.warps is not None:
+        across, groups = integers(product.warps)
+        if across != 1:
+            raise FragirError("warpgroups that store a tile of tensor memory divide its columns")
+    if n % (8 * groups):
+        raise FragirError(f"{groups} warpgroups do not divide {n} columns into whole eights")
+    stage = (m + n) * k * bits // 8
+    stages = min(_STAGES, machine(target).shared // stage)
+    if product.stages is not None:
+        stages = product.stages.value.data
+    if not 1 <= stages <= machine(target).shared // stage:
+        raise FragirError(f"{stages} stages of {m}x{n}x{k} do not fit into shared memory")
+    return Schedule(
+        tile, (1, groups), stages, False, target, roles=True, order="grouped", tensor=True
+    )
+
+
+def _columns(n: int | None) -> int:
+    """Of a tile: of products whose size is not known, or small, fewer."""
+    columns = MOST_COLUMNS if n is not None and n >= MOST_COLUMNS else 128
+    while n is not None and columns > _LEAST_COLUMNS and columns // 2 >= n:
+        columns //= 2
+    return columns
