@@ -48,6 +48,7 @@ class WgmmaOperand:
     ):
         self._per = 1
         self._of = f"of {'tcgen05.mma' if target else 'wgmma'}"
+        self._across = (8, 16) if target else (16,)
         if memory.bits < 8:
             self._per = 8 // memory.bits
             memory, step = in_units(ar, memory, len(memory.shape) - 1), step // self._per
@@ -99,10 +100,12 @@ class WgmmaOperand:
                 f"operand {name} {self._of} lies as {memory.layout}, which no descriptor says",
                 hint="`fragir layout MNEMONIC b` shows the layouts that one can say",
             )
-        if self.major == "mn" and memory.bits != 16:
+        if self.major == "mn" and memory.bits not in self._across:
             raise FragirError(
                 f"operand {name} {self._of} is {memory.bits}-bit and not K-major",
-                hint="only f16 and bf16 can be; store it with K along the rows",
+                hint="only f16 and bf16 can be; store it with K along the rows"
+                if self._across == (16,)
+                else "elements of 8 and 16 bits can be; store it with K along the rows",
             )
         if self.major == "k" and form.swizzle and step * memory.size > form.swizzle:
             raise FragirError(

@@ -47,7 +47,7 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
         if asked:
             return f"a product with {what} is not yet made in tensor memory"
     crossed = product.a_transposed is not None or product.b_transposed is None
-    if crossed and element_bits(a.element_type) != 16:
+    if crossed and element_bits(a.element_type) > 16:
         return f"A or B of {first} does not lie along K, as tcgen05.mma reads it here"
     unmapped = unmapped_rows(product)
     if unmapped is not None:
