@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import MemRefType, UnitAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -204,21 +204,33 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
     """A tile of what lies in tensor memory (tcgen05.ld), by one warpgroup or more.
 
         %t = frag.tcgen05_load %d : memref<128x64xf32, #frag.tensor> -> !frag.tile<128x64xf32>
+        %u = frag.tcgen05_load %d from 32 : memref<...> -> !frag.tile<128x32xf32>
 
-    A warp reaches 32 lanes, so a thread holds a row, or, of several warpgroups, part of one; it
-    holds one in each 128 rows. PTX ISA 9.2, section 9.7.16.8.
+    With `from` it is of the columns from one on. A warp reaches 32 lanes, so a thread holds a row,
+    or, of several warpgroups, part of one; it holds one in each 128 rows. PTX ISA 9.2, section
+    9.7.16.8.
     """
 
     name = "frag.tcgen05_load"
     memory = operand_def(MemRefType)
+    column = opt_prop_def(IntegerAttr.constr(i64))
     tile = result_def(TileType)
     traits = traits_def(MemoryReadEffect())
-    assembly_format = "$memory attr-dict `:` type($memory) `->` type($tile)"
+    assembly_format = "$memory (`from` $column^)? attr-dict `:` type($memory) `->` type($tile)"
 
-    def __init__(self, memory: SSAValue | Operation, tile: TileType | None = None):
+    def __init__(self, memory: SSAValue | Operation, tile: TileType | None = None, column: int = 0):
         type_ = memref_type(SSAValue.get(memory).type)
         shape, element = type_.get_shape(), type_.element_type
-        super().__init__(operands=[memory], result_types=[tile or TileType(shape, element)])
+        super().__init__(
+            operands=[memory],
+            properties={"column": IntegerAttr(column, i64) if column else None},
+            result_types=[tile or TileType(shape, element)],
+        )
+
+    @property
+    def first(self) -> int:
+        """The first column."""
+        return 0 if self.column is None else self.column.value.data
 
     def reads(self) -> list[SSAValue]:
         return [self.memory]
@@ -237,8 +249,15 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
                 f"{self.memory.type}"
             )
         type_, tile = memref_type(self.memory.type), self.tile.type
-        if tuple(type_.get_shape()) != tile.shape or type_.element_type != tile.element_type:
-            raise VerifyException(f"{self.name}: {type_} gives no {tile}")
+        shape = type_.get_shape()
+        if (
+            len(tile.shape) != len(shape)
+            or tile.shape[0] != shape[0]
+            or type_.element_type != tile.element_type
+            or not 0 <= self.first <= shape[1] - tile.shape[1]
+        ):
+            at = f" from column {self.first} on" if self.first else ""
+            raise VerifyException(f"{self.name}: {type_} gives no {tile}{at}")
 
 
 def row_in_thread(rows: int, columns: int, groups: int) -> Layout:

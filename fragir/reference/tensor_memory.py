@@ -29,4 +29,5 @@ def _turned(x: Bounded) -> Bounded:
 
 
 def load(run: Run, op: frag.TensorLoadOp) -> None:
-    run[op.tile] = run[op.memory]
+    x, columns = run[op.memory], slice(op.first, op.first + op.tile.type.shape[1])
+    run[op.tile] = Bounded(x.value[:, columns], x.bound[:, columns])

@@ -65,12 +65,12 @@ class TensorMemory:
         for op in rings:
             parts = [memref_type(part) for part in op.ring.type.parts]
             if frag.is_tensor_memory(parts[0]):
-                self.first[op.ring] = first = []
+                first: list[int] = []
                 start = total
                 for part in parts:
                     first.append(total)
                     total += columns_of(part)
-                self.steps[op.ring] = total - start
+                self.first[op.ring], self.steps[op.ring] = first, total - start
                 total += (op.count - 1) * (total - start)
         if total > COLUMNS:
             raise FragirError(

@@ -122,6 +122,10 @@ class TensorPipeline(LoopPipeline):
         Rewriter.insert_op(frag.ReleaseOp(full), at)
         if has_turn(self._loop):
             return tile
-        some = insert_before(arith.CmpiOp(self._loop.lb, self._loop.ub, "ult"), at)
-        branches = [Region(Block([scf.YieldOp(value)])) for value in (tile, chain.start)]
-        return insert_before(scf.IfOp(some, [tile.type], *branches), at, "acc")
+        some = insert_before(arith.CmpiOp(self._loop.lb, self._loop.ub, "ult"), at, "some")
+        fill = chain.start.owner
+        assert isinstance(fill, frag.FillOp)
+        body = Block(arg_types=[fill.value.type])
+        chosen = arith.SelectOp(some, body.args[0], fill.value)
+        body.add_ops([chosen, frag.YieldOp(chosen.result)])
+        return insert_before(frag.MapOp([tile], Region(body), frag.tile_of(tile)), at, "acc")

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from math import gcd
 from typing import NamedTuple
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, UnitAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
@@ -32,6 +31,7 @@ from fragir.passes.dead_memory import bytes_of_type
 from fragir.passes.pipelining.insertion import insert_before
 from fragir.passes.remarks import ALIGNED, align_buffer
 from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
+from fragir.passes.specializing.pieces import chain_of, cut_into_pieces
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
 
@@ -161,138 +161,6 @@ def _of_argument(block: Block, value: SSAValue) -> int:
     return 1
 
 
-# -- pieces ----------------------------------------------------------------------------------------
-# A store and what it stores, column by column of pieces: fewer registers, less memory at a time.
-#
-# What is computed element by element for a store alone, loads among it, is computed for each piece;
-# of other tiles pieces are taken, which costs nothing where lanes hold whole columns.
-
-Index = int | SSAValue
-_ALONG = ("frag.load", "frag.map", "frag.cast", "frag.fill", "frag.transpose")
-
-
-def chain_of(store: frag.StoreOp) -> Iterator[Operation]:
-    """What is computed element by element for a store alone, in its block."""
-    work = [store.tile]
-    for value in work:
-        op = value.owner
-        if isinstance(op, Operation) and _goes_along(value, store):
-            yield op
-            work += [v for v in op.operands if frag.held_tile(v.type) is not None]
-
-
-def _goes_along(value: SSAValue, store: frag.StoreOp) -> bool:
-    op = value.owner
-    if not isinstance(op, Operation) or op.name not in _ALONG:
-        return False
-    if op.parent is not store.parent or not value.has_one_use():
-        return False
-    return frag.tile_of(value).placement is None and len(frag.tile_of(value).shape) == 2
-
-
-def cut_into_pieces(store: frag.StoreOp, widths: Sequence[int]) -> list[frag.StoreOp]:
-    """Stores of groups of so many columns, in place of a store of a tile of two dimensions."""
-    at = InsertPoint.before(store)
-    found: list[frag.StoreOp] = []
-    for first, width in zip(accumulate(widths, initial=0), widths, strict=False):
-        transposed, piece = store.transposed is not None, _Piece(store, at, first, width)
-        made = frag.StoreOp(
-            piece.of(store.tile, 1),
-            store.memory,
-            piece.moved_indices(store.all_indices(), 1, transposed),
-            masked=store.masked is not None,
-            transposed=transposed,
-        )
-        made.location = store.location
-        Rewriter.insert_op(made, at)
-        found.append(made)
-    left = [store, *chain_of(store)]
-    for op in left:
-        Rewriter.erase_op(op, safe_erase=False)
-    return found
-
-
-class _Piece:
-    """Some columns of what is stored, or rows where it is transposed on the way."""
-
-    def __init__(self, store: frag.StoreOp, at: InsertPoint, first: int, width: int):
-        self._store, self._at, self._first, self._width = store, at, first, width
-        self._indices: dict[SSAValue, SSAValue] = {}
-
-    def of(self, value: SSAValue, dim: int) -> SSAValue:
-        """The piece of a tile along a dimension."""
-        type_ = self._narrow_type(value, dim)
-        op = value.owner
-        if not _goes_along(value, self._store):
-            offsets = [self._first if d == dim else 0 for d in range(len(type_.shape))]
-            return self._put(frag.SliceTileOp(value, offsets, type_), value)
-        match op:
-            case frag.LoadOp():
-                return self._put(self._load(op, type_, dim), value)
-            case frag.CastOp():
-                return self._put(frag.CastOp(self.of(op.source, dim), type_), value)
-            case frag.TransposeOp():
-                return self._put(
-                    frag.TransposeOp(self.of(op.source, op.order[dim]), op.order), value
-                )
-            case frag.MapOp():
-                tiles = [self.of(tile, dim) for tile in op.tiles]
-                body = Region()
-                op.body.clone_into(body)
-                return self._put(frag.MapOp(tiles, body, type_), value)
-            case _:
-                assert isinstance(op, frag.FillOp)
-                return self._put(frag.FillOp(op.value, type_), value)
-
-    def _load(self, op: frag.LoadOp, type_: frag.TileType, dim: int) -> frag.LoadOp:
-        transposed, indices = op.transposed is not None, op.all_indices()
-        if op.broadcast is not None:
-            sizes = memref_type(op.memory.type).get_shape()
-            place = dim - 2 + len(sizes)
-            spread = place < 0 or sizes[place] == 1
-            if not spread:
-                indices = self.moved_indices(indices, dim, False)
-        else:
-            indices = self.moved_indices(indices, dim, transposed)
-        return frag.LoadOp(
-            op.memory,
-            indices,
-            type_,
-            transposed=transposed,
-            masked=op.masked is not None,
-            other=op.other,
-            broadcast=op.broadcast is not None,
-        )
-
-    def _narrow_type(self, value: SSAValue, dim: int) -> frag.TileType:
-        type_ = frag.tile_of(value)
-        shape = tuple(self._width if d == dim else size for d, size in enumerate(type_.shape))
-        return frag.TileType(shape, type_.element_type)
-
-    def _put(self, op: Operation, value: SSAValue) -> SSAValue:
-        op.location = self._store.location
-        return insert_before(op, self._at, value.name_hint)
-
-    def moved_indices(self, indices: list[Index], dim: int, transposed: bool) -> list[Index]:
-        """Indices of memory moved to the piece along a dimension of a tile of two."""
-        if self._first == 0:
-            return indices
-        place = len(indices) - 2 + (1 - dim if transposed else dim)
-        old = indices[place]
-        if isinstance(old, int):
-            new: Index = old + self._first
-        else:
-            known = self._indices.get(old)
-            if known is None:
-                step = insert_before(
-                    arith.ConstantOp(IntegerAttr(self._first, IndexType())), self._at
-                )
-                known = insert_before(arith.AddiOp(old, step), self._at, old.name_hint)
-                self._indices[old] = known
-            new = known
-        return [new if number == place else index for number, index in enumerate(indices)]
-
-
 BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
@@ -301,6 +169,8 @@ LEAST_COLUMNS = 16
 """Of the last piece of several: lanes hold whole groups of them, so that it costs no conversion."""
 WIDE = 64
 """Bytes of a row of a box that are wide enough: of narrower ones there would be many."""
+MOST_SUMS = 64
+"""Columns of sums in tensor memory that a thread takes at once."""
 MOST_LOADED = 32
 """Elements for which a thread loads at once what it stores with a tile."""
 CONVERSIONS = 16 << 10
@@ -359,15 +229,22 @@ def _old(store: frag.StoreOp) -> frag.LoadOp | None:
     return loads[0] if len(loads) == 1 else None
 
 
+def takes_sums(store: frag.StoreOp) -> bool:
+    """Whether it stores sums that lie in tensor memory."""
+    return any(isinstance(op, frag.TensorLoadOp) for op in chain_of(store))
+
+
 def _cut_wide(store: frag.StoreOp, threads: int) -> None:
     """Cuts what threads store from registers, if they load something for it, or test rows and
     columns of what is turned: not all at once."""
     tile = frag.tile_of(store.tile)
     turned = store.masked is not None and store.transposed is not None
     loads = any(isinstance(op, frag.LoadOp) for op in chain_of(store))
-    if len(tile.shape) != 2 or not (turned or loads):
+    sums = takes_sums(store)
+    if len(tile.shape) != 2 or not (turned or loads or sums):
         return
     most = MOST_LOADED // 2 if turned and loads else MOST_LOADED
+    most = MOST_SUMS if sums and not (turned or loads) else most
     pieces, rest = divmod(tile.shape[0] * tile.shape[1], most * threads)
     if pieces > 1 and not rest and tile.shape[1] % pieces == 0:
         cut_into_pieces(store, [tile.shape[1] // pieces] * pieces)
@@ -511,7 +388,9 @@ def _taken_bytes(function: func.FuncOp) -> int:
         elif op.name == "frag.ring":
             assert isinstance(op, frag.RingOp)
             taken += sum(
-                align_buffer(op.count * bytes_of_type(part)) for part in op.ring.type.parts
+                align_buffer(op.count * bytes_of_type(part))
+                for part in op.ring.type.parts
+                if frag.is_shared(part)
             )
         products += op.name in ("frag.mma", "frag.wgmma", "frag.reduce", "frag.scan")
     return taken if products <= 1 else taken + CONVERSIONS
@@ -522,7 +401,10 @@ def _pieces(way: _Outgoing, room: int, columns: int) -> list[int] | None:
 
     Columns of several warps are not cut: those of one would hold a piece.
     """
+    sums = takes_sums(way.store)
     for widths in _cuts(way, columns):
+        if sums and columns == 1 and max(widths) > MOST_SUMS:
+            continue
         if way.bytes_of(widths) <= room and all(
             _has_boxes(way.store, each) for each in set(widths)
         ):

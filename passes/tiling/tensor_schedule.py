@@ -20,9 +20,11 @@ from fragir.ptx.machines import machine
 
 SUMS = 2
 """Tiles whose sums tensor memory holds: one is added up while another is stored."""
-_LEAST_COLUMNS, _SUMS_OF_GROUP = 64, 128
-"""Columns of a tile at least; sums of a thread of one warpgroup at most."""
+_LEAST_COLUMNS = 64
+"""Columns of a tile at least."""
 _STAGES = 4
+_LEAVING = 36 << 10
+"""Bytes of shared memory that are left for what leaves by TMA: two pieces of 32 columns."""
 _ROW_BYTES = 128
 """Bytes of K of a stage: a row of the widest swizzle."""
 
@@ -76,7 +78,7 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     if k * bits % 256:
         raise FragirError(f"K = {k} of a tile is no multiple of {256 // bits}")
     check_shape(kind, M, n, group=1, ws=False, target=target)
-    groups = -(-n // _SUMS_OF_GROUP)
+    groups = 1
     if product.warps is not None:
         across, groups = integers(product.warps)
         if across != 1:
@@ -84,7 +86,7 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     if n % (8 * groups):
         raise FragirError(f"{groups} warpgroups do not divide {n} columns into whole eights")
     stage = (m + n) * k * bits // 8
-    stages = min(_STAGES, machine(target).shared // stage)
+    stages = max(1, min(_STAGES, (machine(target).shared - _LEAVING) // stage))
     if product.stages is not None:
         stages = product.stages.value.data
     if not 1 <= stages <= machine(target).shared // stage:

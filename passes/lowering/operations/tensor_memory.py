@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
+from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.descriptors import instruction_descriptor
 from fragir.isa.tensor_products import check_target, depths
@@ -74,6 +75,7 @@ def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
     """The rows of the warp's lanes; of several warpgroups each loads its columns."""
     state, ar = lanes.state, lanes.state.ar
     rows, columns = op.tile.type.shape
+    _, width = memref_type(op.memory.type).get_shape()
     groups, rest = divmod(state.threads, 128)
     if rest:
         raise FragirError(
@@ -91,7 +93,7 @@ def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
         while first < each:
             width = min(128, 1 << (each - first).bit_length() - 1)
             text = f"tcgen05.ld.sync.aligned.32x32b.x{width}.b32 $0, [$1]"
-            place = ar.value(ar.add(start, block * columns + first))
+            place = ar.value(ar.add(start, block * width + op.first + first))
             type_ = VectorType(op.tile.type.element_type, [width])
             parts += statement(state, text, (place,), (type_,)).results
             first += width
