@@ -79,15 +79,23 @@ def known_rows(product: frag.MatmulOp, usual: Schedule) -> KnownRows | None:
     said = usual.roles or product.cluster is not None or product.consumers is not None
     if said or not usual.wgmma or product.in_parts:
         return None
+    missing = missing_multiples(product)
+    if None in missing or unmapped_rows(product) is not None:
+        return None
     function = _function(product)
-    if function is None or unmapped_rows(product) is not None:
-        return None
-    rows = _Rows(function, product)
-    missing = (*rows.missing(product.a), *rows.missing(product.b))
-    if None in missing:
-        return None
-    staged = product.ends is None and not rows.missing(product.c)
+    assert function is not None
+    staged = product.ends is None and not _Rows(function, product).missing(product.c)
     return KnownRows(staged, tuple(dict.fromkeys(name for name in missing if name is not None)))
+
+
+def missing_multiples(product: frag.MatmulOp) -> tuple[str | None, ...]:
+    """Sizes that would have to be multiples of 16 bytes for tensor maps to take the rows of A and
+    B, None for what nothing can promise; empty where the rows are so."""
+    function = _function(product)
+    if function is None:
+        return (None,)
+    rows = _Rows(function, product)
+    return (*rows.missing(product.a), *rows.missing(product.b))
 
 
 def sample_problems(product: frag.MatmulOp, target: str) -> tuple[GemmProblem, ...]:

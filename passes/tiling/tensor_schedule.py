@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
 from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
 from fragir.isa.tensor_products import KINDS, check_shape
 from fragir.isa.versions import has
 from fragir.passes.tiling.gemm_schedule import Schedule, unmapped_rows
+from fragir.passes.tiling.open_sizes import missing_multiples
 from fragir.ptx.machines import machine
 
 SUMS = 2
@@ -52,12 +54,26 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
     if crossed and element_bits(a.element_type) > 16:
         return f"A or B of {first} does not lie along K, as tcgen05.mma reads it here"
     unmapped = unmapped_rows(product)
+    if unmapped is None and "roles" not in product.attributes:
+        unmapped = _unpromised(product)
     if unmapped is not None:
         return unmapped
     try:
         return _schedule(product, kind, target)
     except FragirError as error:
         return error.message
+
+
+def _unpromised(product: frag.MatmulOp) -> str | None:
+    """Why a launch may bring rows of A or B that no tensor map takes."""
+    missing = missing_multiples(product)
+    if not missing:
+        return None
+    bits = element_bits(product.memories()[0].element_type)
+    names = [name for name in dict.fromkeys(missing) if name is not None]
+    words = ", ".join(f"{name} = {8 * UNIT // bits}" for name in names)
+    promise = f": frag.divisible = {{{words}}} promises it" if words and None not in missing else ""
+    return f"rows of A or B need not be multiples of {UNIT} bytes, as TMA takes them{promise}"
 
 
 def _takes(types: Mapping[str, int], first: str, second: str) -> bool:
