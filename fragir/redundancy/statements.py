@@ -15,7 +15,8 @@ from fragir.ptx.visit import walk
 #: The first words of a statement that synchronises.
 SYNCHRONISING = re.compile(
     r"(bar|barrier|mbarrier|membar|fence|wgmma\.(fence|commit_group|wait_group)"
-    r"|cp\.async\.(commit_group|wait_group|wait_all|mbarrier|bulk\.commit_group|bulk\.wait_group))"
+    r"|cp\.async\.(commit_group|wait_group|wait_all|mbarrier|bulk\.commit_group|bulk\.wait_group)"
+    r"|tcgen05\.(commit|wait::(ld|st)|fence::\w+))"
     r"(\.|$)"
 )
 _LABEL = re.compile(r"\s*([\w$%]+)\s*:")

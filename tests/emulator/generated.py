@@ -66,6 +66,10 @@ PRODUCTS = {
     "roles e4m3 promoted, groups": product(
         "sm_90a", f"roles, {SMALL}", "f8E4M3FN", (False, True), sizes=(208, 80, 144)
     )._replace(scales="blocks", groups=True, batch="y"),
+    "tensor f16": product("sm_100a", SMALL.replace("32", "64"), "f16", sizes=(208, 144, 176)),
+    "tensor s8 turned": product(
+        "sm_100a", BYTES, "si8", (True, False), "old", sizes=(208, 144, 304)
+    ),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
@@ -95,7 +99,8 @@ class Made(NamedTuple):
 def multiplied(config: Config) -> Made:
     """A matrix product on small whole numbers, which is exact."""
     kernel = fragir.compile(text_of(config), target=config.target)
-    return Made(kernel, *data(config))
+    # the ring of two sums in tensor memory goes round where a block has three tiles
+    return Made(kernel, *data(config), resident=1 if "tcgen05" in kernel.ptx else None)
 
 
 def attention(keys: int) -> Made:

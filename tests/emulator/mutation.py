@@ -29,6 +29,9 @@ RUNS: tuple[tuple[int | None, Asynchrony], ...] = (
     (2, "random"),
 )
 
+#: Of tensor memory, which threads wait at as well.
+ALLOCATING = re.compile(r"tcgen05\.(alloc|dealloc|relinquish_alloc_permit)")
+
 _NUMBER = re.compile(r"(?<![\w%.])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
 
 
@@ -109,7 +112,7 @@ def _mutants(text: str) -> Iterator[Mutant]:
             # not "release": to the emulator the next barrier acquires (docs/emulator.md)
             for word in ("relaxed", "acquire"):
                 yield changed(f"{word} alone", f".{word}", (place, place + len(".acq_rel")))
-        if not SYNCHRONISING.match(ins.mnemonic):
+        if not SYNCHRONISING.match(ins.mnemonic) and not ALLOCATING.match(ins.mnemonic):
             continue
         if is_wait(ins):
             branch = loop_of(text, code, number)

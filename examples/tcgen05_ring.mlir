@@ -1,0 +1,67 @@
+// C = A B^T in tensor memory (tcgen05.mma), by three roles. One warp fetches A and B by TMA into a ring of
+// shared memory; one thread of another starts the products, which add up in a ring of tensor memory; four
+// warps take finished sums from there (tcgen05.ld) and store them, while the next tile is added up beside.
+//
+// No wait, no barrier and no commit is written: a slot that a product reads may be released at once, and
+// one that it writes published; whoever waits for it waits until the products are done.
+//
+//   fragir run examples/tcgen05_ring.mlir --target sm_100a
+
+!a = memref<128x64xbf16, #frag.shared<swizzle = 128>>
+!b = memref<64x64xbf16, #frag.shared<swizzle = 128>>
+!sum = memref<128x64xf32, #frag.tensor>
+!ring = !frag.ring<memref<128x64xbf16, #frag.shared<swizzle = 128>>, memref<64x64xbf16, #frag.shared<swizzle = 128>>>
+!slot = !frag.slot<memref<128x64xbf16, #frag.shared<swizzle = 128>>, memref<64x64xbf16, #frag.shared<swizzle = 128>>>
+!sums = !frag.ring<memref<128x64xf32, #frag.tensor>>
+!held = !frag.slot<memref<128x64xf32, #frag.tensor>>
+!A = memref<?x?xbf16>
+!B = memref<?x?xbf16>
+!C = memref<?x?xf32>
+
+func.func @tcgen05_ring(
+    %a: !A {frag.sizes = ["m", "k"]}, %b: !B {frag.sizes = ["n", "k"]},
+    %c: !C {frag.sizes = ["m", "n"]}) attributes {frag.divisible = {k = 8 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %m = memref.dim %c, %c0 : !C
+  %n = memref.dim %c, %c1 : !C
+  %k = memref.dim %a, %c1 : !A
+  %ring = frag.ring 4 : !ring
+  %sums = frag.ring 2 : !sums
+  frag.roles packed "load" warps [1, 1] {
+    frag.for_tiles (%row, %col) of (%m, %n) by (128, 64) persistent {
+      scf.for %k0 = %c0 to %k step %c64 {
+        %free = frag.acquire %ring : !ring
+        %sa = frag.part %free[0] : !slot
+        %sb = frag.part %free[1] : !slot
+        frag.copy tma %a[%row, %k0] to %sa[] : !A to !a
+        frag.copy tma %b[%col, %k0] to %sb[] : !B to !b
+        frag.publish %free : !slot
+      }
+    }
+  }, "multiply" warps [1, 1] {
+    frag.for_tiles (%row, %col) of (%m, %n) by (128, 64) persistent {
+      %free = frag.acquire %sums : !sums
+      %d = frag.part %free[0] : !held
+      scf.for %k0 = %c0 to %k step %c64 {
+        %later = arith.cmpi ne, %k0, %c0 : index
+        %slot = frag.await %ring : !ring
+        %sa = frag.part %slot[0] : !slot
+        %sb = frag.part %slot[1] : !slot
+        frag.tcgen05_mma %sa, %sb transposed into %d if %later : !a, !b into !sum
+        frag.release %slot : !slot
+      }
+      frag.publish %free : !held
+    }
+  }, "store" warpgroups [1, 1] {
+    frag.for_tiles (%row, %col) of (%m, %n) by (128, 64) persistent {
+      %full = frag.await %sums : !sums
+      %d = frag.part %full[0] : !held
+      %tile = frag.tcgen05_load %d : !sum -> !frag.tile<128x64xf32>
+      frag.release %full : !held
+      frag.store %tile, %c[%row, %col] masked : !frag.tile<128x64xf32>, !C
+    }
+  }
+  func.return
+}

@@ -1,0 +1,200 @@
+"""Products in tensor memory: by frag.tcgen05_mma, and frag.matmul for machines that have it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fragir
+from fragir.errors import FragirError
+
+EXAMPLE = (Path(__file__).parents[2] / "examples" / "tcgen05_ring.mlir").read_text("utf-8")
+
+MATMUL = """\
+func.func @product(%a: {A}, %b: {B}, %c: {C}) {{
+  frag.matmul %a{at}, %b{bt} into %c {attributes}: {A}, {B} into {C}
+  func.return
+}}
+"""
+NUMPY: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "si8": np.int8,
+    "ui8": np.uint8,
+    "f32": np.float32,
+    "i32": np.int32,
+}
+Shape = tuple[int, int, int]
+
+
+def program(
+    element: str, shape: Shape, turned: tuple[bool, bool], c: str, attributes: str = ""
+) -> str:
+    m, n, k = shape
+    return MATMUL.format(
+        A=f"memref<{k}x{m}x{element}>" if turned[0] else f"memref<{m}x{k}x{element}>",
+        B=f"memref<{n}x{k}x{element}>" if turned[1] else f"memref<{k}x{n}x{element}>",
+        C=f"memref<{m}x{n}x{c}>",
+        at=" transposed" if turned[0] else "",
+        bt=" transposed" if turned[1] else "",
+        attributes=attributes,
+    )
+
+
+def numbers(element: str, shape: tuple[int, int], seed: int) -> Any:
+    low = 0 if element.startswith("u") else -3
+    return np.random.default_rng(seed).integers(low, 4, shape).astype(NUMPY[element])
+
+
+def check(
+    text: str, element: str, shape: Shape, turned: tuple[bool, bool], c: str
+) -> fragir.Kernel:
+    """The product of small whole numbers, which is exact, with every check on."""
+    m, n, k = shape
+    a, b = numbers(element, (m, k), 1), numbers(element, (k, n), 2)
+    kernel = fragir.compile(text, target="sm_100a")
+    assert "tcgen05.mma.cta_group::1.kind" in kernel.ptx
+    result = np.full((m, n), 7, NUMPY[c])
+    operands = (a.T.copy() if turned[0] else a), (b.T.copy() if turned[1] else b)
+    report = kernel(*operands, result, on="emulator", check=True)
+    assert report.findings == []
+    assert report.schedules.every
+    assert np.array_equal(result.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+    return kernel
+
+
+FORMS: dict[str, tuple[str, Shape, tuple[bool, bool], str, str]] = {
+    "edges": ("f16", (200, 136, 104), (False, True), "f32", ""),
+    "turned": ("bf16", (136, 72, 80), (True, False), "f32", ""),
+    "half": ("f16", (130, 264, 72), (False, True), "f16", ""),
+    "tf32": ("tf32", (64, 64, 68), (False, True), "f32", ""),
+    "e4m3": ("f8E4M3FN", (128, 80, 160), (True, False), "f32", ""),
+    "e5m2": ("f8E5M2", (128, 64, 48), (False, True), "f32", ""),
+    "s8": ("si8", (144, 160, 96), (True, False), "i32", ""),
+    "u8": ("ui8", (8, 16, 32), (False, True), "i32", ""),
+    "columns": ("f16", (128, 96, 64), (False, True), "f32", "{tile = array<i64: 128, 96, 32>} "),
+    "two groups": (
+        "f16",
+        (128, 128, 64),
+        (False, True),
+        "f32",
+        "{tile = array<i64: 128, 128, 64>, warps = array<i64: 1, 2>} ",
+    ),
+    "nothing": ("f16", (16, 16, 0), (False, True), "f32", ""),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_matmul(name: str) -> None:
+    element, shape, turned, c, attributes = FORMS[name]
+    text = program(element, shape, turned, c, attributes)
+    kernel = check(text, element, shape, turned, c)
+    (entry,) = kernel.assembled.entries.values()
+    assert (entry.spill_loads, entry.spill_stores) == (0, 0)
+
+
+def test_sizes_of_a_launch() -> None:
+    """Rows that are multiples of 16 bytes go through tensor memory; without K all is zero."""
+    text = program("f16", (0, 0, 0), (False, True), "f32").replace("0x0x", "?x?x")
+    kernel = fragir.compile(text, target="sm_100a")
+    for m, n, k in ((130, 136, 72), (130, 131, 77), (9, 16, 0)):
+        a, b = numbers("f16", (m, k), 1), numbers("f16", (k, n), 2)
+        c = np.full((m, n), 7, np.float32)
+        kernel(a, b.T.copy(), c, on="emulator")
+        assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+        entry = kernel.entry_for({"m": m, "n": n, "k": k})
+        assert ("tcgen05" in entry.ptx) == (k % 8 == 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "element", "attributes", "why"),
+    [
+        ("sm_103a", "si8", "", "sm_103a has no tcgen05.mma of s8 and s8"),
+        ("sm_100a", "f16", "{cluster = 2 : i64} ", "a product with cluster"),
+        ("sm_100a", "f16", "{tile = array<i64: 64, 64, 64>} ", "a tile of 64x64"),
+        ("sm_100a", "f16", "{tile = array<i64: 128, 64, 64>, stages = 40 : i64} ", "40 stages"),
+    ],
+)
+def test_what_goes_to_mma_is_told(target: str, element: str, attributes: str, why: str) -> None:
+    c = "i32" if element == "si8" else "f32"
+    text = program(element, (128, 64, 64), (False, True), c, attributes)
+    if "40 stages" in why:
+        with pytest.raises(FragirError, match="40 stages"):
+            fragir.compile(text, target=target)
+        return
+    kernel = fragir.compile(text, target=target)
+    assert "mma.sync" in kernel.ptx
+    (told,) = [note for note in kernel.notes if "goes to mma.sync" in note]
+    assert why in told
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+
+def test_the_example() -> None:
+    kernel = fragir.compile(EXAMPLE, target="sm_100a")
+    a, b = numbers("bf16", (140, 72), 1), numbers("bf16", (100, 72), 2)
+    c = np.zeros((140, 100), np.float32)
+    report = kernel(a, b, c, on="emulator", check=True)
+    assert report.findings == []
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def test_what_is_waited_for() -> None:
+    """One commit gives operands back, one the sums; one warp allocates and frees."""
+    ptx = fragir.compile(EXAMPLE, target="sm_100a").ptx
+    count = {word: len(re.findall(rf"tcgen05\.{word}\b", ptx)) for word in COUNTED}
+    assert count == COUNTED
+    role = ptx[: ptx.index("tcgen05.mma")].rindex("$loop")
+    assert "wait" not in ptx[ptx.index("tcgen05.mma") : ptx.rindex("tcgen05.commit")]
+    assert role > 0
+
+
+COUNTED = {"alloc": 1, "relinquish_alloc_permit": 1, "dealloc": 1, "mma": 4, "commit": 2, "ld": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "<memref<128x64xf32, #frag.tensor>>",
+            "<memref<128x64xf32, #frag.tensor>, memref<128x64xf32, #frag.shared>>",
+            "take two rings",
+        ),
+        ("!sum = memref<128x64xf32", "!sum = memref<128x64xf16", "f32"),
+        ("%sa, %sb transposed into", "%sa transposed, %sb into", "write `transposed`"),
+        ("!frag.tile<128x64xf32>", "!frag.tile<64x64xf32>", "gives no"),
+        ("%d : !sum ->", "%d from 8 : !sum ->", "from column 8 on"),
+        ("frag.tcgen05_load %d : !sum", "frag.load %d[%c0, %c0] : !sum", "tensor memory"),
+    ],
+)
+def test_refused(old: str, new: str, message: str) -> None:
+    assert old in EXAMPLE
+    with pytest.raises(FragirError, match=message):
+        fragir.compile(EXAMPLE.replace(old, new), target="sm_100a")
+
+
+def test_other_machines_have_none() -> None:
+    with pytest.raises(FragirError, match="sm_90a has no tensor memory"):
+        fragir.compile(EXAMPLE, target="sm_90a")
+
+
+def test_more_columns_than_there_are() -> None:
+    with pytest.raises(FragirError, match="take 576 columns of tensor memory, which has 512"):
+        fragir.compile(
+            EXAMPLE.replace("frag.ring 2 : !sums", "frag.ring 9 : !sums"), target="sm_100a"
+        )
+
+
+def test_packed_roles_move_no_registers() -> None:
+    text = EXAMPLE.replace('"load" warps [1, 1] {', '"load" warps [1, 1] registers 40 {')
+    with pytest.raises(FragirError, match="packed roles share warpgroups"):
+        fragir.compile(text, target="sm_100a")
