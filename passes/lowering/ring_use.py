@@ -67,10 +67,12 @@ def _ring_type(ring: SSAValue) -> frag.RingType:
 
 
 def needs_barriers(ring: SSAValue) -> bool:
-    """Whether a ring has mbarriers: copies by TMA count at them, and roles wait at them."""
+    """Whether a ring has mbarriers: copies by TMA count at them, and so do products in tensor
+    memory that are done; roles wait at them."""
     if any(role_of(use.operation) is not None for use in ring.uses):
         return True
-    return use_of(ring).tma
+    use = use_of(ring)
+    return use.tma or use.in_tensor_memory
 
 
 def _users(ring: SSAValue, maker: str) -> Iterator[Operation]:

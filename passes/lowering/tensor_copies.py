@@ -157,6 +157,17 @@ class Engine:
             block.insert_op_before(made, fence)
         return barriers.pointer, MBARRIER_BYTES * start
 
+    def ahead(self, text: str, inputs: Sequence[SSAValue], predicate: SSAValue) -> None:
+        """A statement at the top of the kernel, behind which all threads meet; its operands are
+        known before the mbarriers are."""
+        fence = self._fence
+        assert fence is not None, "a ring's mbarriers come first"
+        block = fence.parent
+        assert block is not None
+        made = ptx.InstructionOp(text, inputs, predicate=predicate)
+        made.location = fence.location
+        block.insert_op_before(made, fence)
+
     def words(self, count: int) -> SharedPlace:
         """Shared memory beside the mbarriers for so many pairs of words, which nobody sets."""
         barriers, start = self._barriers, self._count

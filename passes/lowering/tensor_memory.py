@@ -27,6 +27,7 @@ SUBJECT = "tensor memory"
 COLUMNS, LEAST_COLUMNS = 512, 32
 """Columns of tensor memory, and the fewest that are allocated (section 9.7.16.7.1)."""
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"
+RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned"
 COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
 
 
@@ -45,19 +46,35 @@ class TensorMemory:
                 f"{state.target} has no tensor memory",
                 hint=f"{', '.join(requirement(ALLOC).targets)} have",
             )
-        columns = self._place([op for op in state.operations if isinstance(op, frag.RingOp)])
+        rings = [op for op in state.operations if isinstance(op, frag.RingOp)]
+        self._columns = self._place(rings)
+        self._base: SSAValue | None = None
         with ar.at_top():
-            hardware = Hardware(ar, state.block_threads)
-            place = ar.insert(ptx.SharedOp(16), "tensor_memory")
-            self._first_warp = ar.predicate(ar.compare("eq", hardware.axis("warp"), 0))
-            self._statement(f"{ALLOC} [$0], {columns}", place.pointer)
-            self._statement("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
-            ar.insert(ptx.SyncOp("bar.sync", 0))
-            words = "ld.shared.b32 $0, [$1]"
-            (self.base,) = statement(state, words, (place.pointer,), (INDEX,)).results
-            self.base.name_hint = "columns"
-        self._columns = columns
+            warp = Hardware(ar, state.block_threads).axis("warp")
+            first = ar.predicate(ar.compare("eq", warp, 0))
+        assert first is not None
+        self._first_warp = first
         state.at_end.append(self._end)
+
+    def allocate(self) -> None:
+        """Allocates the columns, once there are mbarriers, whose threads meet behind it too."""
+        if self._base is not None:
+            return
+        state, known = self.lanes.state, engine(self.lanes)
+        pointer, offset = known.words(1)
+        place = f"$0+{offset}"
+        known.ahead(f"{ALLOC} [{place}], {self._columns}", (pointer,), self._first_warp)
+        known.ahead(RELINQUISH, (), self._first_warp)
+        with state.ar.at_top():
+            words = f"ld.shared.b32 $0, [{place.replace('$0', '$1')}]"
+            (self._base,) = statement(state, words, (pointer,), (INDEX,)).results
+            self._base.name_hint = "columns"
+
+    @property
+    def base(self) -> SSAValue:
+        """The address of its first lane and column."""
+        assert self._base is not None, "it is allocated with the first ring"
+        return self._base
 
     def _place(self, rings: list[frag.RingOp]) -> int:
         """Gives each ring its columns; how many are allocated."""
@@ -79,15 +96,10 @@ class TensorMemory:
             )
         return max(LEAST_COLUMNS, 1 << (total - 1).bit_length())
 
-    def _statement(self, text: str, *inputs: SSAValue) -> None:
-        """One of the first warp."""
-        statement(self.lanes.state, text, inputs, predicate=self._first_warp)
-
     def _end(self, _: Operation) -> None:
         self.lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
-        self._statement(
-            f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {self._columns}", self.base
-        )
+        text = f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {self._columns}"
+        statement(self.lanes.state, text, (self.base,), predicate=self._first_warp)
 
     def part(self, ring: SSAValue, slot: Value, number: int, memory: SSAValue) -> None:
         """The part of a slot lies where the slot's number says; its pointer is that address."""
@@ -98,7 +110,7 @@ class TensorMemory:
 
 
 def tensor_memory(lanes: Lanes) -> TensorMemory:
-    """That of the function that is lowered."""
+    """That of the function that is lowered, one of whose rings is of it."""
     found = lanes.state.of_subject.get(SUBJECT)
     if found is None:
         found = lanes.state.of_subject[SUBJECT] = TensorMemory(lanes)

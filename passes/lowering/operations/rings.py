@@ -11,11 +11,12 @@ from fragir.dialects.frag.in_flight import carried_values
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
-from fragir.passes.lowering.ring_use import needs_barriers
+from fragir.passes.lowering.ring_use import needs_barriers, use_of
 from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, make_ring, take, unread
 
 if TYPE_CHECKING:
     from fragir.passes.lowering.ring_barriers import RingBarriers
+    from fragir.passes.lowering.tensor_memory import TensorMemory
 
 
 class Rings:
@@ -39,6 +40,7 @@ class Rings:
                     else:
                         self.perhaps_none |= set(values)
         found = [op.results[0] for op in operations if op.name == "frag.ring"]
+        self._of_tensor_memory = any(use_of(ring).in_tensor_memory for ring in found)
         self.waited = [ring for ring in found if needs_barriers(ring)]
         counted = [ring for ring in found if ring not in self.waited]
         if counted:
@@ -47,6 +49,14 @@ class Rings:
         needed = [slot for slot in slots if self.of_slot.get(slot) in self.waited]
         lanes.state.without_registers |= unread(slots, needed)
         lanes.state.at_end.append(self.end)
+
+    def tensor_memory(self) -> TensorMemory | None:
+        """The kernel's, where a ring is of it."""
+        if not self._of_tensor_memory:
+            return None
+        from fragir.passes.lowering.tensor_memory import tensor_memory  # few programs need it
+
+        return tensor_memory(self.lanes)
 
     def end(self, op: Operation) -> None:
         """Copies that nobody has awaited are complete before a thread ends."""
@@ -69,15 +79,14 @@ def ring(lanes: Lanes, op: frag.RingOp) -> None:
     known = rings(lanes)
     # wgmma's descriptors hold other bits of a place than its bytes
     numbered = op.ring in known.waited or lanes.state.async_proxy
+    tensor = known.tensor_memory()
     made = known.made[op.ring] = make_ring(lanes.state, op, numbered=numbered)
-    if not made.parts:
-        from fragir.passes.lowering.tensor_memory import tensor_memory
-
-        tensor_memory(lanes)  # allocated ahead of what waits for slots
     if op.ring in known.waited:
         from fragir.passes.lowering.ring_barriers import RingBarriers  # few programs need it
 
         known.barriers[op.ring] = RingBarriers(lanes, made)
+    if tensor is not None:
+        tensor.allocate()
     lanes.state.without_registers.add(op.ring)
 
 
@@ -132,10 +141,9 @@ def part_of(lanes: Lanes, op: frag.PartOp) -> None:
     state, known = lanes.state, rings(lanes)
     value = known.of_slot[op.slot]
     slot, number = state.values[op.slot], op.number.value.data
-    if not known.made[value].parts:
-        from fragir.passes.lowering.tensor_memory import tensor_memory
-
-        tensor_memory(lanes).part(value, slot, number, op.memory)
+    tensor = known.tensor_memory()
+    if tensor is not None and not known.made[value].parts:
+        tensor.part(value, slot, number, op.memory)
         return
     state.memories[op.memory] = known.made[value].parts[number].of_slot(state.ar, slot)
     if value in known.barriers:
