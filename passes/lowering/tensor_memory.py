@@ -8,6 +8,7 @@ tells others that they are done (tcgen05.commit): that orders only what its own 
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -15,6 +16,7 @@ from fragir.dialects.frag.tensor_memory import columns_of
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.versions import has, requirement
+from fragir.layout.modes import WARP
 from fragir.passes.lowering.arithmetic import INDEX, Value
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.lane_coordinates import Hardware
@@ -118,8 +120,22 @@ def tensor_memory(lanes: Lanes) -> TensorMemory:
     return found
 
 
+def starter(lanes: Lanes) -> SSAValue:
+    """Whether this thread is the one of the role that starts products, and commits them: the one
+    that its first warp elects, by which ptxas knows that it is one (else it goes through all 32).
+    """
+    state, ar = lanes.state, lanes.state.ar
+    text = "elect.sync _|$0, 4294967295"
+    leader = ar.pure(("elected",), (), lambda: ptx.InstructionOp(text, (), (i1,)), "leader")
+    if state.threads <= WARP:
+        return leader
+    found = ar.predicate(ar.both(ar.compare("eq", state.hardware.axis("warp"), 0), leader))
+    assert found is not None
+    return found
+
+
 def commit(lanes: Lanes, place: SharedPlace) -> None:
     """One arrival at an mbarrier when the products that this role has started are done."""
     pointer, offset = place
     text = f"{COMMIT} [$0{f'+{offset}' if offset else ''}]"
-    statement(lanes.state, text, (pointer,), predicate=engine(lanes).starter)
+    statement(lanes.state, text, (pointer,), predicate=starter(lanes))

@@ -15,7 +15,8 @@ from fragir.isa.descriptors import instruction_descriptor
 from fragir.isa.tensor_products import check_target, depths
 from fragir.passes.lowering.descriptors import WgmmaOperand
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.tensor_copies import engine, statement
+from fragir.passes.lowering.tensor_copies import statement
+from fragir.passes.lowering.tensor_memory import starter
 from fragir.passes.lowering.tile_access import join, split
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
                         right.descriptor(each * j, number * step),
                         *begins,
                     ),
-                    predicate=engine(lanes).starter,
+                    predicate=starter(lanes),
                 )
 
 
