@@ -81,6 +81,67 @@ _DRAINED = ("deleted", "one more group stays")
 _LEFT = "behind the loop only the groups of its last turns are left, which copy nothing"
 
 RULES = (
+    Rule(  # ahead of the arrival that gives a slot of sums back
+        "tensor s8 turned",
+        r"tcgen05\.wait::ld\.sync\.aligned;",
+        ("deleted",),
+        (),
+        "the next products of the slot wait for operands, which are fetched behind the release of "
+        "old C, and that stands behind all that uses the registers",
+        "tcgen05, memory consistency model",
+        "An intra-thread ordering through true register dependency will be respected",
+    ),
+    Rule(
+        "tensor s8 turned",
+        r"fence\.proxy\.async\.shared::cta;",
+        ("deleted",),
+        (-1,),
+        "no thread has accessed the slot since the fence ahead of the copy out of the other",
+        "Async Proxy",
+        "Accessing the same memory location across multiple proxies needs a cross-proxy fence.",
+    ),
+    Rule(
+        "tensor s8 turned",
+        r"bar\.warp\.sync -1;",
+        ("deleted",),
+        (-1,),
+        "no thread has accessed the slot since the barrier ahead of the copy out of the other",
+        *_BARRIER,
+    ),
+    Rule(
+        "tensor .*",
+        r"@%\w+ tcgen05\.relinquish_alloc_permit\.cta_group::1\.sync\.aligned;",
+        ("deleted",),
+        (),
+        "no other block waits for columns, and the kernel allocates once",
+        "tcgen05.relinquish_alloc_permit",
+        "tcgen05.relinquish_alloc_permit instruction specifies that the CTA of the executing "
+        "thread is relinquishing the right to allocate Tensor Memory. So, it is illegal for a CTA "
+        "to perform tcgen05.alloc after any of its constituent threads execute "
+        "tcgen05.relinquish_alloc_permit.",
+    ),
+    Rule(  # where it waits for a free slot of sums; for operands it meets again in each turn
+        "tensor .*",
+        r"bar\.warp\.sync 4294967295;",
+        ("deleted",),
+        (-2,),
+        "the warp meets again at the first slot that it awaits",
+        "bar.warp.sync",
+        "bar.warp.sync will cause executing thread to wait until all threads corresponding to "
+        "membermask have executed a bar.warp.sync with the same membermask value before resuming "
+        "execution.",
+    ),
+    Rule(  # ahead of the arrival that gives a slot of sums back
+        "tensor .*",
+        r"bar\.warp\.sync -1;",
+        ("deleted",),
+        (0,),
+        "all lanes have loaded behind the wait, which the warp executes as one",
+        "tcgen05.wait",
+        "The mandatory .sync qualifier indicates that tcgen05.wait instruction causes the "
+        "executing thread to wait until all threads in the warp execute the same tcgen05.wait "
+        "instruction before resuming execution.",
+    ),
     Rule(".*", r"cp\.async\.wait_group 0;", _DRAINED, (-1,), _LEFT, *_EMPTY),
     Rule(  # ahead of an epilogue that takes over the ring's memory
         "wgmma f16 to f16|mma f16, turned",
