@@ -33,7 +33,7 @@ RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned"
 COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
 
 
-class TensorMemory:
+class TensorColumns:
     """What a kernel holds of it."""
 
     def __init__(self, lanes: Lanes):
@@ -111,12 +111,12 @@ class TensorMemory:
         state.memories[memory] = LaneMemory(address, type_.get_shape(), (), type_.element_type)
 
 
-def tensor_memory(lanes: Lanes) -> TensorMemory:
+def tensor_memory(lanes: Lanes) -> TensorColumns:
     """That of the function that is lowered, one of whose rings is of it."""
     found = lanes.state.of_subject.get(SUBJECT)
     if found is None:
-        found = lanes.state.of_subject[SUBJECT] = TensorMemory(lanes)
-    assert isinstance(found, TensorMemory)
+        found = lanes.state.of_subject[SUBJECT] = TensorColumns(lanes)
+    assert isinstance(found, TensorColumns)
     return found
 
 

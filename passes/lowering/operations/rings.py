@@ -16,7 +16,7 @@ from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, make_rin
 
 if TYPE_CHECKING:
     from fragir.passes.lowering.ring_barriers import RingBarriers
-    from fragir.passes.lowering.tensor_memory import TensorMemory
+    from fragir.passes.lowering.tensor_memory import TensorColumns
 
 
 class Rings:
@@ -50,7 +50,7 @@ class Rings:
         lanes.state.without_registers |= unread(slots, needed)
         lanes.state.at_end.append(self.end)
 
-    def tensor_memory(self) -> TensorMemory | None:
+    def tensor_memory(self) -> TensorColumns | None:
         """The kernel's, where a ring is of it."""
         if not self._of_tensor_memory:
             return None
