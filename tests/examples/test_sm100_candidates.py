@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import EmulationError, Finding, run
+from fragir.emulator import EmulationError, Finding, TensorMap, run
 from fragir.toolchain import ptxas
 
 FOLDER = Path(__file__).parents[2] / "examples" / "in_the_wild" / "sm100"
@@ -171,3 +171,25 @@ def test_the_offsets_of_a_copy() -> None:
     assert right(text)
     assert right(text.replace(described, f"or.b32 %at, %at, 0x550000; {described}"))
     assert not right(text.replace(described, described.replace("4008", "4010")))
+
+
+def test_bytes_of_tensor_copies() -> None:
+    """As tilelang has it: each block copies by TMA to itself, and counts at the pair's mbarrier."""
+    text = text_of("pair_bytes")
+    copy = next(line for line in text.splitlines() if "cp.async.bulk" in line)
+    tensor = """.reg .b64 %map; mov.b64 %map, map; cvta.param.u64 %map, %map;
+    mul.lo.u32 %rank, %rank, 32;
+    @%first cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+        .cta_group::2 [%at], [%map, {%rank}], [%there];"""
+    signature = "pair_bytes(.param .align 64 .b8 map[128])"
+    changed = text.replace(copy, tensor).replace("pair_bytes()", signature)
+
+    def launch(text: str) -> list[Finding]:
+        arguments = [TensorMap(np.arange(128, dtype=np.float32), (32,))]
+        return run(
+            text, grid=(4,), block=(32,), check=True, arguments=arguments, asynchrony="late"
+        ).findings
+
+    with pytest.raises(EmulationError, match="lacks 0 of 1 arrivals and 256 bytes"):
+        launch(changed)
+    assert launch(twin(changed)) == []
