@@ -163,6 +163,8 @@ class ScheduleExplanation:
     """The cheapest first."""
     remarks: tuple[str, ...] = ()
     """What the program might say to have another one."""
+    words: str = ""
+    """What is chosen, where the cost model does not know such schedules: nothing is ranked then."""
 
     def __str__(self) -> str:
         """A head, a table in thousands of cycles, and what was chosen."""
@@ -174,8 +176,11 @@ class ScheduleExplanation:
             sizes += f" ({', '.join(self.assumed)} assumed)"
         lines = [
             f"{self.what}: {sizes}, {problem.element} in {problem.sums}, {problem.target} "
-            f"({device.name}, {device.sms} SMs); thousands of cycles"
+            f"({device.name}, {device.sms} SMs)"
         ]
+        if self.words:
+            return "\n".join([*lines, f"chosen: {self.words}: {self.why}"])
+        lines[0] += "; thousands of cycles"
         shown = list(self.ranking[:SHOWN])
         own = next((one for one in self.ranking if one.candidate == self.chosen), None)
         if own is None and self.chosen.problem(problem) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
@@ -14,7 +14,7 @@ from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.shorthands import memref_type
 from fragir.passes.tile_passes import kernels_of
 from fragir.passes.tiling.choosing import choice_for, may_lie_between
-from fragir.passes.tiling.gemm_schedule import ScheduleChoice, configuration_of
+from fragir.passes.tiling.gemm_schedule import Schedule, ScheduleChoice, configuration_of
 from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems
 from fragir.passes.tiling.parts import cheapest_in_parts
 from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
@@ -31,11 +31,15 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
             choice = choice_for(product, target)
             *_, problem = sample_problems(product, target)
             unknown = _assumed_sizes(product, problem)
+            what = f"{product.name} in {function.sym_name.data}"
+            if choice.schedule.tensor:
+                yield _in_tensor_memory(what, problem, choice.schedule, unknown)
+                continue
             remarks = _of_parts(product, choice, problem)
             if unknown:
                 remarks = _of_rows(product, choice)
             yield explain_choice(
-                f"{product.name} in {function.sym_name.data}",
+                what,
                 problem,
                 configuration_of(choice.schedule),
                 configuration_of(choice.usual),
@@ -45,6 +49,21 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 remarks=remarks,
                 sampled=_sample_text(product) if unknown else None,
             )
+
+
+def _in_tensor_memory(
+    what: str, problem: GemmProblem, schedule: Schedule, unknown: Sequence[str]
+) -> ScheduleExplanation:
+    """A schedule of which there is no cost yet."""
+    tile, groups = "x".join(map(str, schedule.tile)), schedule.warps[1]
+    words = (
+        f"{tile} in tensor memory, {schedule.stages} stages, a warp that fetches, one that "
+        f"multiplies, {groups} warpgroup{'s' if groups > 1 else ''} that store"
+        f"{'' if groups > 1 else 's'}, persistent"
+    )
+    why = "what tcgen05.mma multiplies goes there; no cost is estimated of it"
+    known = configuration_of(schedule)
+    return ScheduleExplanation(what, problem, tuple(unknown), known, why, (), words=words)
 
 
 def _assumed_sizes(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import fragir
+from fragir.compilation.program import parse
 from fragir.errors import FragirError
+from fragir.passes.tiling.explained import explain_schedules
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "tcgen05_ring.mlir").read_text("utf-8")
 
@@ -134,6 +136,14 @@ def test_what_goes_to_mma_is_told(target: str, element: str, attributes: str, wh
     assert "mma.sync" in kernel.ptx
     (told,) = [note for note in kernel.notes if "goes to mma.sync" in note]
     assert why in told
+
+
+def test_the_schedule_is_explained() -> None:
+    text = program("f16", (256, 256, 128), (False, True), "f32")
+    (found,) = explain_schedules(parse(text), "sm_100a")
+    told = str(found).split("\n")
+    assert told[1].startswith("chosen: 128x256x64 in tensor memory, 4 stages, a warp that fetches")
+    assert len(told) == 2
 
 
 # -- by hand ---------------------------------------------------------------------------------------
