@@ -1,4 +1,4 @@
-"""benchmarks/neighbours.py, with a SentryWard that answers what it is told to."""
+"""benchmarks/sentryward.py, with a SentryWard that answers what it is told to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import neighbours
+from benchmarks import sentryward
 from tests.emulator.faults import faults
 
 FAULTS = {fault.name: fault for fault in faults()}
@@ -42,26 +42,26 @@ def stand_in(folder: Path, faulty: str, mended: str) -> str:
 def test_what_an_answer_counts_as(tmp_path: Path, faulty: str, mended: str, word: str) -> None:
     fault = FAULTS["race-copy"]
     command = stand_in(tmp_path, faulty, mended)
-    found, words = neighbours.by_sentryward(command, fault, tmp_path)
+    found, words = sentryward.by_sentryward(command, fault, tmp_path)
     assert found.word == word
     assert words == [faulty or "tool_failure", mended]
 
 
 def test_the_launch_is_that_of_the_fault() -> None:
-    document = neighbours.launch_of(FAULTS["race-cluster"])
+    document = sentryward.launch_of(FAULTS["race-cluster"])
     assert document["launch"]["cluster_dim"][0] > 1
-    assert neighbours.launch_of(FAULTS["race-copy"])["launch"] == {
+    assert sentryward.launch_of(FAULTS["race-copy"])["launch"] == {
         "grid_dim": [1, 1, 1],
         "block_dim": [64, 1, 1],
     }
 
 
 def test_ours() -> None:
-    assert neighbours.by_fragir(FAULTS["race-copy"]).word == "found"
+    assert sentryward.by_fragir(FAULTS["race-copy"]).word == "found"
 
 
 def test_a_kernel_of_triton(tmp_path: Path) -> None:
-    line = neighbours.of_triton(stand_in(tmp_path, "race_free", ""), "softmax", tmp_path)
+    line = sentryward.of_triton(stand_in(tmp_path, "race_free", ""), "softmax", tmp_path)
     assert line.startswith("| softmax.sm_80 | `pass`, exact (2^-60), every schedule |")
     assert "| `race_free` |" in line
     given = json.loads((tmp_path / "input.json").read_text())
@@ -69,10 +69,10 @@ def test_a_kernel_of_triton(tmp_path: Path) -> None:
 
 
 def test_table_and_page() -> None:
-    found, missed = neighbours.Pair("found", "clean", 1), neighbours.Pair("clean", "clean", 1)
-    text = neighbours.table({"race": [found, missed]}, {"race": [found, found]})
+    found, missed = sentryward.Pair("found", "clean", 1), sentryward.Pair("clean", "clean", 1)
+    text = sentryward.table({"race": [found, missed]}, {"race": [found, found]})
     assert text.splitlines()[-1] == "| all | 2 | 2 | 1 | 1 | 0 |"
-    page = f"a {neighbours.MARKS[0]} old {neighbours.MARKS[1]} b"
-    new = neighbours.updated(page, "new")
-    assert new == f"a {neighbours.MARKS[0]}\n\nnew\n\n{neighbours.MARKS[1]} b"
-    assert neighbours.updated(new, "new") == new
+    page = f"a {sentryward.MARKS[0]} old {sentryward.MARKS[1]} b"
+    new = sentryward.updated(page, "new")
+    assert new == f"a {sentryward.MARKS[0]}\n\nnew\n\n{sentryward.MARKS[1]} b"
+    assert sentryward.updated(new, "new") == new
