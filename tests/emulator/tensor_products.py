@@ -348,8 +348,8 @@ def _place_matrix(case: Case, which: int, codes: Words, image: U8, start: int) -
     size = max(case.bits // 8, 1)
     strides = _strides(case, which, len(codes), size)
     swizzle = case.swizzle[which]
-    r, k = np.meshgrid(np.arange(len(codes)), np.arange(codes.shape[1]), indexing="ij")
-    depth = codes.shape[1]
+    depth = int(codes.shape[1])
+    r, k = np.indices((len(codes), depth))
     if turned:
         at = element_bytes(start, swizzle, r, k, turned=True, size=size, strides=strides)
         for byte in range(size):

@@ -34,10 +34,12 @@ TYPES = {
 }
 #: Statements of an opcode.
 MOST = 8
-#: Where control goes elsewhere, other operations say it.
-ELSEWHERE = {"bra", "brx.idx", "call", "ret", "results of call"}
-#: Those with results in two places, of machines that are not asked here.
-ELSEWHERE |= {"tcgen05.ld.red", "tcgen05.ld.spcompress", "tcgen05.ld.red.spcompress"}
+#: Where control goes elsewhere, other operations say it; and those with results in two places, of
+#: machines that are not asked here.
+ELSEWHERE = {
+    *("bra", "brx.idx", "call", "ret", "results of call"),
+    *("tcgen05.ld.red", "tcgen05.ld.spcompress", "tcgen05.ld.red.spcompress"),
+}
 #: Of tensor memory, whose operands follow from more than the words of a row.
 TCGEN05 = """
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%d0], 32
