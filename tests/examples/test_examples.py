@@ -42,6 +42,8 @@ def entries(path: Path) -> list[func.FuncOp]:
 
 def target_of(path: Path, function: func.FuncOp) -> str:
     """The oldest of a few targets that has what the function uses."""
+    if any(op.name == "frag.tcgen05_mma" for op in function.walk()):
+        return "sm_100a"
     if any(op.name == "frag.wgmma" for op in function.walk()):
         return "sm_90a"
     if any(op.name == "frag.mma" and op.operands[3:] for op in function.walk()):
@@ -57,7 +59,8 @@ def runs() -> Iterator[tuple[Path, str, str]]:
             continue
         for function in entries(path):
             targets = {target_of(path, function), "sm_90a"}
-            if any(op.name in ("frag.mma", "frag.mma_sparse") for op in function.walk()):
+            alone = ("frag.mma", "frag.mma_sparse", "frag.tcgen05_mma")
+            if any(op.name in alone for op in function.walk()):
                 targets = {target_of(path, function)}
             for target in sorted(targets):
                 yield path, function.sym_name.data, target

@@ -151,8 +151,8 @@ def test_the_schedule_is_explained() -> None:
 
 def test_the_example() -> None:
     kernel = fragir.compile(EXAMPLE, target="sm_100a")
-    a, b = numbers("bf16", (140, 72), 1), numbers("bf16", (100, 72), 2)
-    c = np.zeros((140, 100), np.float32)
+    a, b = numbers("bf16", (200, 104), 1), numbers("bf16", (136, 104), 2)
+    c = np.zeros((200, 136), np.float32)
     report = kernel(a, b, c, on="emulator", check=True)
     assert report.findings == []
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
