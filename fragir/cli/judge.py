@@ -25,7 +25,7 @@ from fragir.cli.command import (
     report,
 )
 from fragir.cli.files import check_writable, write_output
-from fragir.cli.limits import Limit, jobs_option, limit_option
+from fragir.cli.limits import Limit, jobs_option, limit_option, workers_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -91,14 +91,7 @@ EXAMPLES = (
 )
 @click.option("-o", "--output", metavar="FILE", help="Of a batch: write JSON lines here.")
 @click.option("--resume", is_flag=True, help="Of a batch: keep the results that -o FILE has.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 1024),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Of a batch: kernels at once.",
-)
+@workers_option("Of a batch: kernels at once.")
 @click.option("--serial", is_flag=True, help="Of a batch: one after the other, without Dask.")
 @click.option(
     "--seconds",

@@ -1,12 +1,12 @@
-"""What a run may take: `--limit`, `--jobs`, and this machine's memory."""
+"""What a run may take: `--limit`, `--jobs`, `--workers`, and this machine's memory."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +14,8 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.reference.inputs import ProgramArgument
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 # -- limit -----------------------------------------------------------------------------------------
@@ -87,6 +89,18 @@ jobs_option = click.option(
     help="Cores that a large launch may use on the emulator; all of them, or $FRAGIR_JOBS, if "
     "absent.",
 )
+
+
+def workers_option(help_: str) -> Callable[[Command], Command]:
+    """`--workers N`: processes side by side; `help_` says what each is for."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(1, 1024),
+        default=2,
+        show_default=True,
+        metavar="N",
+        help=help_,
+    )
 
 
 # -- memory ----------------------------------------------------------------------------------------

@@ -37,10 +37,10 @@ def read_machines(
 
 def common_target(names: tuple[str, ...], asked: str | None) -> str:
     """The target whose code runs on all of these machines: the one that is asked for, if any."""
-    from fragir.emulator.launch.limits import can_run
+    from fragir.emulator.launch.limits import can_run, split_target
 
-    lowest = min(names, key=lambda name: int(name.strip("sm_af")))
-    candidates = [asked] if asked else [*names, lowest.rstrip("af")]
+    lowest = min(split_target(name)[0] for name in names)
+    candidates = [asked] if asked else [*names, f"sm_{lowest}"]
     for name in candidates:
         if all(can_run(name, machine) for machine in names):
             return name

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from fragir.cli.command import Document, as_fragir_error, command, print_json
+from fragir.cli.limits import workers_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -58,14 +59,7 @@ EXAMPLES = (
     metavar="GIB",
     help="What one judgement may take, in GiB.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 1024),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Judgements at once.",
-)
+@workers_option("Judgements at once.")
 @click.option(
     "--call",
     type=click.Choice(TOOLS),

@@ -19,6 +19,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
+from fragir.cli.limits import workers_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -52,14 +53,7 @@ EXAMPLES = (
     "--task", "only", type=click.IntRange(min=0), multiple=True, metavar="N", help="This task only."
 )
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://HOST:8786.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 1024),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Processes on this machine.",
-)
+@workers_option("Processes on this machine.")
 @click.option("--serial", is_flag=True, help="In this process, without Dask.")
 @click.option(
     "--seconds", type=click.FloatRange(0.1, 86400), metavar="S", help="Time limit of a task."

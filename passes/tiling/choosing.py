@@ -18,13 +18,15 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
     than the usual, also one with roles: of sizes that are known, or of a sample of those that a
     launch may bring. `allocates`: whether a launch gives memory for parts of sums by itself.
     FragirError where there is none."""
-    usual = schedule_for(product, target)
+    found = None
     if has_tensor_memory(target):
         from fragir.passes.tiling.tensor_schedule import in_tensor_memory  # few targets have it
 
         found = in_tensor_memory(product, target)
         if not isinstance(found, str):
             return ScheduleChoice(found, found, ())
+    usual = schedule_for(product, target)
+    if found is not None:
         usual = usual._replace(remark=f"the product goes to mma.sync, not to tcgen05.mma: {found}")
     choice = _in_one_go(product, usual, target)
     if product.through() and product.parts() is None:
