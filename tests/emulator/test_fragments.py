@@ -159,12 +159,12 @@ def test_moves_that_break_the_fragment(loads: str) -> None:
 
 
 def static_examples() -> list[tuple[str, str, str]]:
-    """(file, function, target) of the examples whose sizes are all given."""
+    """(file, function, target) of the examples with fragments whose sizes are all given."""
     found: list[tuple[str, str, str]] = []
     for path in sorted(EXAMPLES.glob("*.mlir")):
         text = path.read_text()
-        if "?" in text:
-            continue
+        if "?" in text or "frag.tcgen05_mma" in text:
+            continue  # tcgen05.mma has no fragments: both operands and the sums are in memory
         targets: tuple[str, ...] = ("sm_80", "sm_90a")
         if " scaled " in text:
             targets = ("sm_120a",)
