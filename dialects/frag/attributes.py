@@ -284,16 +284,37 @@ class SharedAttr(ParametrizedAttribute):
             printer.print_string(f"<swizzle = {self.swizzle.data}>")
 
 
+SCALES = "scales"
+"""What `#frag.tensor` may hold besides sums."""
+
+
 @irdl_attr_definition
 class TensorMemoryAttr(ParametrizedAttribute):
     """Tensor memory, as a memref's memory space: `memref<128x64xf32, #frag.tensor>`.
 
     128 lanes by 512 columns of 32 bits, in which `frag.tcgen05_mma` adds up. Rows of a matrix are
     lanes, 128 at a time, its columns are columns; further rows lie in the columns behind.
-    PTX ISA 9.2, section 9.7.16.1.
+    `#frag.tensor<scales>` holds a scale for each block of a row, as `frag.tcgen05_copy` puts them
+    there. PTX ISA 9.2, sections 9.7.16.1 and 9.7.16.10.7.
     """
 
     name = "frag.tensor"
+    holds: StringAttr
+
+    def __init__(self, holds: str | StringAttr = ""):
+        super().__init__(StringAttr(holds) if isinstance(holds, str) else holds)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        if not parser.parse_optional_punctuation("<"):
+            return [StringAttr("")]
+        parser.parse_keyword(SCALES)
+        parser.parse_punctuation(">")
+        return [StringAttr(SCALES)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        if self.holds.data:
+            printer.print_string(f"<{self.holds.data}>")
 
 
 def sizes_error(attribute: Attribute | None, shape: Sequence[int]) -> str | None:

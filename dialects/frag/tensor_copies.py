@@ -38,7 +38,7 @@ from fragir.dialects.frag.types import is_shared
 from fragir.dialects.limits import MAPPED_DIMENSIONS
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
-from fragir.isa.tensor_boxes import BoxCopies, box_copies
+from fragir.isa.tensor_boxes import LARGEST_SIDE, BoxCopies, box_copies
 from fragir.layout import Axis, Layout
 
 ADDED = ("f16", "bf16", "f32", "s32")
@@ -105,20 +105,33 @@ class MatrixCopy(NamedTuple):
         axes = [Axis(name, axis.modes) for name, axis in zip(names, matrix.axes, strict=True)]
         if self.is_turned:
             axes, shape = axes[::-1], shape[::-1]
-        found = box_copies(
-            Layout(tuple(axes), matrix.dims, matrix.offset),
-            element_bits(type_.element_type),
-            (shape[0], shape[1]),
-            parts,
+        bits = element_bits(type_.element_type)
+        found = _box_copies(
+            Layout(tuple(axes), matrix.dims, matrix.offset), bits, (shape[0], shape[1]), parts
         )
         steps = [mode for axis in layout.axes[:-2] for mode in axis.modes if mode.size > 1]
-        bits = element_bits(type_.element_type)
         if any(mode.xor or mode.step[0] * bits % (8 * found.alignment) for mode in steps):
             raise FragirError(
                 f"the matrices of {type_} do not all begin at multiples of {found.alignment} bytes",
                 hint="give each an allocation of its own, or a number of rows that is a multiple",
             )
         return found
+
+
+def _box_copies(layout: Layout, bits: int, shape: tuple[int, int], parts: int) -> BoxCopies:
+    """`box_copies`, also of elements below a byte, as boxes of so many of them."""
+    if bits >= 8:
+        return box_copies(layout, bits, shape, parts)
+    from fragir.layout import recast  # few programs need it
+
+    per = 8 // bits
+    found = box_copies(recast(layout.simplified(), bits, 8), 8, (shape[0], shape[1] // per), parts)
+    (rows, cols), places = found.box, found.places
+    if cols * per > LARGEST_SIDE:
+        raise FragirError(f"a box of {rows}x{cols * per} is more than {LARGEST_SIDE} wide")
+    return found._replace(
+        box=(rows, cols * per), places=tuple((row, col * per, byte) for row, col, byte in places)
+    )
 
 
 def tensor_copy(op: CopyRequest) -> MatrixCopy:
@@ -176,9 +189,9 @@ def _check(op: CopyRequest) -> None:
             f"the copy engine adds {', '.join(ADDED)}, not {element_name(source.element_type)}",
             hint="frag.atomic add takes f64",
         )
-    if element_bits(source.element_type) < 8:
+    if element_bits(source.element_type) < 8 and element_name(source.element_type) != "e2m1x2":
         raise FragirError(
-            f"{source.element_type} has less than a byte",
+            f"{source.element_type} has less than a byte, and no tensor map has it",
             hint="frag.copy async copies it",
         )
     shared, memory = (target, source) if is_shared(target) else (source, target)

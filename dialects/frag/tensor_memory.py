@@ -9,17 +9,19 @@ waits for that in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
@@ -29,7 +31,8 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.products import flag, memory_dimensions
-from fragir.dialects.frag.types import TileType, is_shared, is_tensor_memory
+from fragir.dialects.frag.tensor_scales import kind_named, read_scales, scale_columns
+from fragir.dialects.frag.types import TileType, holds_scales, is_shared, is_tensor_memory
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -50,21 +53,11 @@ MOST_COLUMNS = 256
 """Columns of one product."""
 
 
-def kind_named(a: str, b: str) -> str:
-    """The kind of products of two types without scales; FragirError where there is none."""
-    for name, kind in KINDS.items():
-        if not kind.scales and a in kind.types and b in kind.types:
-            return name
-    listed = ", ".join(t for kind in KINDS.values() if not kind.scales for t in kind.types)
-    raise FragirError(
-        f"tcgen05.mma does not multiply {a} by {b}",
-        hint=f"it multiplies types of one kind: {listed}",
-    )
-
-
 def columns_of(type_: MemRefType[Attribute]) -> int:
     """Columns of tensor memory that a matrix takes."""
     rows, columns = type_.get_shape()[-2:]
+    if holds_scales(type_):
+        return scale_columns(rows, columns)
     return -(-rows // M) * columns
 
 
@@ -78,21 +71,26 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
     M is a multiple of 128, N of 16. It is started here and done when the slot of tensor memory is
-    awaited; whoever multiplies may release the slots that it reads at once. PTX ISA 9.2, section
-    9.7.16.10.
+    awaited; whoever multiplies may release the slots that it reads at once. `scaled %sfa, %sfb`
+    multiplies blocks along K by scales in tensor memory, which have a row for each row of A or
+    column of B: memref<128x4xf8E8M0FNU, #frag.tensor<scales>> (`frag.tcgen05_copy`). PTX ISA 9.2,
+    section 9.7.16.10.
     """
 
     name = "frag.tcgen05_mma"
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
+    scales = var_operand_def(MemRefType)
     d = operand_def(MemRefType)
     later = opt_operand_def(i1)
     a_transposed = opt_prop_def(UnitAttr)
     b_transposed = opt_prop_def(UnitAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `into` $d"
-        " (`if` $later^)? attr-dict `:` type($a) `,` type($b) `into` type($d)"
+        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)?"
+        " (`scaled` $scales^)? `into` $d (`if` $later^)? attr-dict"
+        " `:` type($a) `,` type($b) (`scaled` type($scales)^)? `into` type($d)"
     )
 
     def __init__(
@@ -104,9 +102,10 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         a_transposed: bool = False,
         b_transposed: bool = False,
         later: SSAValue | Operation | None = None,
+        scales: Sequence[SSAValue | Operation] = (),
     ):
         super().__init__(
-            operands=[a, b, d, later],
+            operands=[a, b, scales, d, later],
             properties={"a_transposed": flag(a_transposed), "b_transposed": flag(b_transposed)},
         )
 
@@ -119,8 +118,13 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     @property
     def kind(self) -> str:
-        """As in `.kind::f16`."""
-        return kind_named(*self.elements()[:2])
+        """As in `.kind::f16`; FragirError where there is none for these types and scales."""
+        a, b, _ = self.elements()
+        return kind_named(a, b, *self.scaling())
+
+    def scaling(self) -> tuple[str, int]:
+        """The type of the scales, and how many of K each is for; ("", 0) without any."""
+        return read_scales(self.scales, *self.shapes())
 
     def shapes(self) -> tuple[int, int, int]:
         """(M, N, K); VerifyException where the operands disagree."""
@@ -148,17 +152,20 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return m // M, -(-n // MOST_COLUMNS)
 
     def reads(self) -> list[SSAValue]:
-        """A, B, and what is there."""
-        return [self.a, self.b, self.d]
+        """A, B, their scales, and what is there."""
+        return [self.a, self.b, *self.scales, self.d]
 
     def writes(self) -> list[SSAValue]:
         """D."""
         return [self.d]
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
-        """M x K and K x N, turned where memory holds them so."""
+        """M x K and K x N, turned where memory holds them so; scales have a row for each of M or
+        N."""
         yield self.a, memory_dimensions(("m", "k"), self.a_transposed)
         yield self.b, memory_dimensions(("k", "n"), self.b_transposed)
+        for value, name in zip(self.scales, "mn", strict=False):
+            yield value, (name, None)
         yield self.d, ("m", "n")
 
     def verify_(self) -> None:
@@ -169,13 +176,13 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                     "memory, memref<..., #frag.shared<swizzle = 128>>"
                 )
             check_memory(self.name, memref_type(value.type))
-        if not is_tensor_memory(self.d.type):
+        if not is_tensor_memory(self.d.type) or holds_scales(self.d.type):
             raise VerifyException(
                 f"{self.name}: d is {self.d.type}; the sums lie in tensor memory, "
                 "memref<..., #frag.tensor>"
             )
         m, n, k = self.shapes()
-        _, _, d = self.elements()
+        *both, d = self.elements()
         try:
             kind = self.kind
             _check_sums(kind, KINDS[kind], d)
@@ -189,6 +196,12 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             step = depths(kind)[0]
             if k % step:
                 raise FragirError(f"K = {k} is no multiple of {step}, the K of one instruction")
+            turned = self.a_transposed is not None or self.b_transposed is None
+            if "e2m1x2" in both and turned:
+                raise FragirError(
+                    "two elements of 4 bits that share a byte are neighbours along K",
+                    hint="let A be M x K, and B N x K, `transposed`",
+                )
         except FragirError as error:
             raise VerifyException(f"{self.name}: {error}") from error
 
@@ -243,7 +256,7 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
         yield LayoutDemand(self.tile, ExplicitLayoutAttr(layout), "what tcgen05.ld gives")
 
     def verify_(self) -> None:
-        if not is_tensor_memory(self.memory.type):
+        if not is_tensor_memory(self.memory.type) or holds_scales(self.memory.type):
             raise VerifyException(
                 f"{self.name} loads from tensor memory, memref<..., #frag.tensor>, not from "
                 f"{self.memory.type}"

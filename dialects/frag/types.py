@@ -24,9 +24,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits, element_name, is_element, is_predicate
-from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr, TensorMemoryAttr
+from fragir.dialects.frag.attributes import SCALES, LayoutAttr, SharedAttr, TensorMemoryAttr
 from fragir.dialects.limits import tile_limit
-from fragir.dialects.shorthands import is_memref
+from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
@@ -233,6 +233,11 @@ def is_shared(type_: Attribute) -> bool:
 def is_tensor_memory(type_: Attribute) -> bool:
     """Whether a memref lies in tensor memory."""
     return is_memref(type_) and isinstance(type_.memory_space, TensorMemoryAttr)
+
+
+def holds_scales(type_: Attribute) -> bool:
+    """Whether a memref lies in tensor memory and holds scales of blocks."""
+    return is_tensor_memory(type_) and memref_type(type_).memory_space == TensorMemoryAttr(SCALES)
 
 
 class WillBeTile(abc.ABC):

@@ -135,7 +135,10 @@ UNIT = 16
 """Bytes: the strides of a tensor map, and its address, are multiples (PTX ISA 9.2, 5.5.1)."""
 
 # how tensormap.replace calls the types that it has (PTX ISA 9.2, section 9.7.9.28)
-_KINDS = {"tf32": "f32"} | {name: name for name in ("f16", "bf16", "f32", "f64", "s32", "s64")}
+_KINDS = {
+    **{name: name for name in ("f16", "bf16", "f32", "f64", "s32", "s64")},
+    **{"tf32": "f32", "e2m1x2": "b4x16"},
+}
 _BY_BITS = {8: "u8", 16: "u16", 32: "u32", 64: "u64"}
 
 
@@ -196,23 +199,24 @@ def _tensor_map(
     end with. Of an array without elements
     it is one of zeros: what the kernel reads there is zero, what it writes there is nobody's.
     """
-    size = bits // 8
-    shape, strides = view.shape, tuple(stride * size for stride in view.strides)
+    size = max(1, bits // 8)
+    shape, strides = view.shape, tuple(stride * bits // 8 for stride in view.strides)
     if record.turned:
         shape, strides = _reversed_numbers(shape), _reversed_numbers(strides)
-    kind = _KINDS.get(record.element, _BY_BITS[bits])
+    kind = _KINDS.get(record.element) or _BY_BITS[bits]
     if 0 in shape:
         import numpy as np
 
-        memory, shape = np.zeros(UNIT, np.uint8), (*(1,) * (len(shape) - 1), UNIT // size)
-    if record.written and shape[-1] * size % UNIT:
+        memory, shape = np.zeros(UNIT, np.uint8), (*(1,) * (len(shape) - 1), 8 * UNIT // bits)
+    length = -(-shape[-1] * bits // 8)
+    if record.written and length % UNIT:
         raise FragirError(
-            f"{name} has rows of {shape[-1] * size} bytes; the kernel writes it by TMA, which "
+            f"{name} has rows of {length} bytes; the kernel writes it by TMA, which "
             f"writes multiples of {UNIT}, so what lies behind a row would be overwritten",
             hint=f"make rows whole multiples of {UNIT} bytes, or store by threads (frag.store)",
         )
     # the stride of a dimension of one element is nobody's
-    row = -(-shape[-1] * size // UNIT) * UNIT
+    row = -(-length // UNIT) * UNIT
     strides = tuple(
         row if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)
     )

@@ -108,7 +108,7 @@ NOTHING = """\
 
 /* Extents and strides as tensor maps have them: a dimension of one element has the stride of a row,
    and an array without elements is one of ones, of zeros. */
-static CUresult {prefix}_fits(int rank, cuuint64_t *extents, cuuint64_t *strides, int bytes,
+static CUresult {prefix}_fits(int rank, cuuint64_t *extents, cuuint64_t *strides, int bits,
                        CUdeviceptr *address)
 {{
     static CUdeviceptr zeros = 0;
@@ -119,9 +119,9 @@ static CUresult {prefix}_fits(int rank, cuuint64_t *extents, cuuint64_t *strides
         CHECK(cuMemsetD8(zeros, 0, 16));
     }}
     if (empty) *address = zeros;
-    for (int i = 0; empty && i < rank; i++) extents[i] = 1;
+    for (int i = 0; empty && i < rank; i++) extents[i] = i == 0 && bits < 8 ? 8 / bits : 1;
     for (int i = 1; i < rank; i++)
-        if (extents[i] == 1) strides[i - 1] = (extents[0] * bytes + 15) / 16 * 16;
+        if (extents[i] == 1) strides[i - 1] = (extents[0] * bits + 127) / 128 * 16;
     return CUDA_SUCCESS;
 }}
 """
@@ -407,9 +407,10 @@ class _Program:
         if one.turned:
             order[-2:] = order[-1], order[-2]
         order.reverse()
-        rank, size = len(order), array.bits // 8
+        rank, bits = len(order), array.bits
+        bytes_ = f"* {bits // 8}" if bits >= 8 else f"/ {8 // bits}"
         sizes = ", ".join(f"(cuuint64_t){self._number(array.shape[i])}" for i in order)
-        steps = [f"(cuuint64_t)({self._product(array.strides[i])}) * {size}" for i in order[1:]]
+        steps = [f"(cuuint64_t)({self._product(array.strides[i])}) {bytes_}" for i in order[1:]]
         box = ", ".join(map(str, reversed(one.box)))
         swizzle = f"{one.swizzle}B" if one.swizzle else "NONE"
         promotion = f"L2_{one.promotion}B" if one.promotion else "NONE"
@@ -421,8 +422,8 @@ class _Program:
         yield f"        CUdeviceptr address = {self.names[one.array]};"
         if one.written:
             chunks = "return CUDA_ERROR_INVALID_VALUE; /* stores write whole chunks */"
-            yield f"        if (extents[0] * {size} % 16) {chunks}"
-        yield f"        CHECK({self.prefix}_fits({rank}, extents, strides, {size}, &address));"
+            yield f"        if (extents[0] {bytes_} % 16) {chunks}"
+        yield f"        CHECK({self.prefix}_fits({rank}, extents, strides, {bits}, &address));"
         yield f"        CHECK(cuTensorMapEncodeTiled(&{self.names[one.name]},"
         yield f"            CU_TENSOR_MAP_DATA_TYPE_{one.type}, {rank}, "
         yield "            (void *)address, extents, strides, box, steps,"

@@ -183,7 +183,7 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
 #: by the element's PTX name, or its bits where it is copied as unsigned numbers
 _MAP_TYPES = {
     **{"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "tf32": "FLOAT32"},
-    **{"f64": "FLOAT64", "s32": "INT32", "s64": "INT64"},
+    **{"f64": "FLOAT64", "s32": "INT32", "s64": "INT64", "e2m1x2": "16U4_ALIGN8B"},
     **{"8": "UINT8", "16": "UINT16", "32": "UINT32", "64": "UINT64"},
 }
 

@@ -202,7 +202,7 @@ def _map(parameter, addresses, sizes):
     if written and 0 not in extents and extents[0] * bits % 128:
         raise ValueError(f"rows of {{array}} are written by TMA, in whole chunks of 16 bytes")
     if 0 in extents:  # ones, of zeros
-        extents, address = [1] * rank, _zeros()
+        extents, address = [max(1, 8 // bits), *[1] * (rank - 1)], _zeros()
     row = -(-extents[0] * bits // 128) * 16  # the stride of a dimension of one element
     steps = [_number(strides[i], sizes) * bits // 8 for i in order[1:]]
     steps = [row if extent == 1 else step for extent, step in zip(extents[1:], steps)]
@@ -272,7 +272,7 @@ _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 #: CUtensorMapDataType of cuda.h
 _TYPES = {
     **{"UINT8": 0, "UINT16": 1, "UINT32": 2, "INT32": 3, "UINT64": 4, "INT64": 5, "FLOAT16": 6},
-    **{"FLOAT32": 7, "FLOAT64": 8, "BFLOAT16": 9},
+    **{"FLOAT32": 7, "FLOAT64": 8, "BFLOAT16": 9, "16U4_ALIGN8B": 13},
 }
 
 

@@ -30,10 +30,9 @@ def mma(run: Run, op: frag.MmaOp) -> None:
         run[op.d] = _bitcast(_sum(run.target, types, name, how, a, b, c), 0, -1)
         return
     scales = None
-    if op.scales and algebra.is_followed():
-        a, b = _scaled_elements(run, op, how, a, b)
-    else:
-        scales = _factors(run, op, how, a.value.shape[1])
+    if op.scales:
+        of_a, of_b = (run[value] for value in op.scales)
+        a, b, scales = with_scales(a, b, of_a, of_b, how.block)
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
 
 
@@ -51,7 +50,10 @@ def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     ordered = op.unordered is None
     columns = kept_columns(e, instruction.operands["e"].chunk, ordered)
     name = dense_name(instruction, types[0])
-    scales = _factors(run, op, how, b.value.shape[0])
+    scales = None
+    if op.scales:
+        of_a, of_b = (run[value] for value in op.scales)
+        scales = _factors(of_a, of_b, how.block)
     run[op.d] = _sparse_product(run.target, types, name, how, a, b, c, columns, scales)
 
 
@@ -169,30 +171,30 @@ def _saturated_product(
     return bounded(value, bound)
 
 
-def _factors(
-    run: Run, op: frag.MmaOp | frag.MmaSparseOp, how: How, k: int
-) -> tuple[Floats, Floats] | None:
-    """The scale of every element of A (M x K) and of B (K x N); None without any."""
-    if not op.scales:
-        return None
-    sfa, sfb = (run[value] for value in op.scales)
-    if not (sfa.exact and sfb.exact):
-        raise FragirError("the scales of a product depend on rounding")
-    # the sign of a ue4m3 does not count
-    left, right = np.abs(sfa.value), np.abs(sfb.value)
-    return np.repeat(left, how.block, 1), np.repeat(right, how.block, 0)
+def with_scales(
+    a: Bounded, b: Bounded, of_a: Bounded, of_b: Bounded, block: int
+) -> tuple[Bounded, Bounded, tuple[Floats, Floats] | None]:
+    """A (M x K), B (K x N), and the scale of every element of both, which is for `block` of K.
 
-
-def _scaled_elements(
-    run: Run, op: frag.MmaOp, how: How, a: Bounded, b: Bounded
-) -> tuple[Bounded, Bounded]:
-    """A and B times their scales, which are elements too."""
+    Where elements are terms of algebra they are multiplied here, and there are no scales any more.
+    """
+    if not algebra.is_followed():
+        return a, b, _factors(of_a, of_b, block)
     found: list[Bounded] = []
-    for x, scale, axis in ((a, run[op.scales[0]], 1), (b, run[op.scales[1]], 0)):
-        wide = Bounded(*(np.repeat(part, how.block, axis) for part in (scale.value, scale.bound)))
+    for x, scale, axis in ((a, of_a, 1), (b, of_b, 0)):
+        wide = Bounded(*(np.repeat(part, block, axis) for part in (scale.value, scale.bound)))
         positive = algebra.computed(Values.__abs__, [wide], "f64")
         found.append(algebra.computed(Values.__mul__, [x, positive], "f64"))
-    return found[0], found[1]
+    return found[0], found[1], None
+
+
+def _factors(of_a: Bounded, of_b: Bounded, block: int) -> tuple[Floats, Floats]:
+    """The scale of every element of A (M x K) and of B (K x N)."""
+    if not (of_a.exact and of_b.exact):
+        raise FragirError("the scales of a product depend on rounding")
+    # the sign of a ue4m3 does not count
+    left, right = np.abs(of_a.value), np.abs(of_b.value)
+    return np.repeat(left, block, 1), np.repeat(right, block, 0)
 
 
 def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:

@@ -112,9 +112,7 @@ def chains(
     if a == "f64":
         return (Chain(1, 1, None, RNE_F64 if rounding in ("", "rn") else DIRECTED_F64),)
     if a == "e2m1x2":
-        # Sums of 16 products are exact, then scaled and cut off 35 bits below the largest scale:
-        # 2 more than the smallest product, 6 more where a ue4m3 scales may be subnormal
-        return (Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4),)
+        return (_chain_of_scaled(scale),)
     machine = number(nvidia(target))
     if instruction is None:
         ks = [(mnk(shape)[2], False) for shape in shapes(DENSE, a, False)]
@@ -132,8 +130,20 @@ def chains(
     return (_chain(machine, a, accumulator, k, named.is_by_warpgroups),)
 
 
-def chain_in_tensor_memory(a: str) -> Chain:
-    """How tcgen05.mma sums products of type `a`, without scales, to f32 (docs/arithmetic.md)."""
+def _chain_of_scaled(scale: str) -> Chain:
+    """That of e2m1x2, whose scales have this type.
+
+    Sums of 16 products are exact, then scaled and cut off 35 bits below the largest scale: 2 more
+    than the smallest product, 6 more where a ue4m3 scales may be subnormal.
+    """
+    return Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4)
+
+
+def chain_in_tensor_memory(a: str, scale: str = "") -> Chain:
+    """How tcgen05.mma sums products of type `a`, with scales of a type or without, to f32
+    (docs/arithmetic.md)."""
+    if a == "e2m1x2":
+        return _chain_of_scaled(scale)
     k = 32 if a in FLOAT8_6_4 else 8 if a == "tf32" else 16
     return Chain(k, k, 25, RZ_F32)
 

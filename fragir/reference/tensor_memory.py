@@ -1,12 +1,14 @@
-"""The meaning of frag.tcgen05_mma and frag.tcgen05_load: sums in tensor memory."""
+"""The meaning of what multiplies in tensor memory, copies there and loads from there."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fragir.dialects import frag
+from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.formats import INTEGERS
+from fragir.reference.formats import INTEGERS, Array
+from fragir.reference.products import with_scales
 from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chain_in_tensor_memory, dot
 
@@ -20,8 +22,30 @@ def mma(run: Run, op: frag.TensorMmaOp) -> None:
     a = a if op.a_transposed is None else _turned(a)
     b = b if op.b_transposed is None else _turned(b)
     types = op.elements()
-    ways = () if types[2] in INTEGERS else (chain_in_tensor_memory(types[0]),)
-    memory.write(dot(a, b, c, types, ways, types[2]))
+    name, block = op.scaling()
+    scales = None
+    if name:
+        of_a, of_b = (run[value] for value in op.scales)
+        a, b, scales = with_scales(a, b, of_a, _turned(of_b), block)
+    ways = () if types[2] in INTEGERS else (chain_in_tensor_memory(types[0], name),)
+    memory.write(dot(a, b, c, types, ways, types[2], scales))
+
+
+def copy(run: Run, op: frag.TensorCopyOp) -> None:
+    """Scales by rows and blocks, from the order of chunks."""
+    found, target = run[op.source], run.memory(op.target)
+    rows, blocks = target.value.shape
+    value, bound = (_in_rows(part) for part in (found.value, found.bound))
+    target.write(Bounded(value[:rows, :blocks], bound[:rows, :blocks]))
+
+
+def _in_rows(chunks: Array) -> Array:
+    """A matrix of scales of a stack of chunks; of a matrix itself."""
+    if chunks.ndim == 2:
+        return chunks
+    across, along, *_ = chunks.shape
+    parts = chunks.reshape(across, along, 32, 4, BLOCKS)
+    return parts.transpose(0, 3, 2, 1, 4).reshape(across * ROWS, along * BLOCKS)
 
 
 def _turned(x: Bounded) -> Bounded:

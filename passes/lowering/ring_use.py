@@ -34,7 +34,7 @@ class RingUse(NamedTuple):
     """Whether wgmma or TMA reads them, among others."""
     multicast: bool
     by_tensor_products: bool
-    """Whether tcgen05.mma reads them, and nothing else does."""
+    """Whether tcgen05.mma and tcgen05.cp read them, and nothing else does."""
     in_tensor_memory: bool
     """Whether they are of tensor memory, which tcgen05.mma writes."""
 
@@ -47,7 +47,7 @@ def use_of(ring: SSAValue) -> RingUse:
     tma = [op for op in copies if op.tma is not None]
     cp_async = [op for op in copies if op.is_async is not None]
     collective = [op.has_trait(WarpgroupCollective) for op in readers]
-    products = [isinstance(op, frag.TensorMmaOp) for op in readers]
+    products = [isinstance(op, frag.TensorMmaOp | frag.TensorCopyOp) for op in readers]
     stores = [op for op in readers if isinstance(op, frag.CopyOp) and op.tma is not None]
     return RingUse(
         bool(tma),

@@ -409,6 +409,10 @@ def _address(lanes: Lanes, found: MatrixCopy, place: BoxPlace) -> SharedPlace:
     """Where a box lies in shared memory."""
     state, ar = lanes.state, lanes.state.ar
     shared = state.memories[found.shared]
+    if shared.bits < 8:
+        from fragir.passes.lowering.packed import in_units  # few programs need it
+
+        shared = in_units(ar, shared, len(shared.shape) - 1)
     assert shared.layout is not None
     at = (*state.indices(found.slot), 0, 0)
     matrix = MemoryPlace((NOWHERE,) * len(at), at)

@@ -342,9 +342,9 @@ def _starting(function: func.FuncOp) -> list[Operation]:
     for op in function.walk():
         if isinstance(op, frag.AcquireOp) and _is_of_tensor_memory(op):
             found += [op, *(use.operation for use in op.slot.uses if use.operation.name != PART)]
-        elif isinstance(op, frag.TensorMmaOp):
+        elif isinstance(op, frag.TensorMmaOp | frag.TensorCopyOp):
             found.append(op)
-            for memory in (op.a, op.b):
+            for memory in (op.a, op.b) if isinstance(op, frag.TensorMmaOp) else (op.source,):
                 slot = slot_of(memory)
                 if slot is not None and slot.owner not in found:
                     assert isinstance(slot.owner, Operation)
