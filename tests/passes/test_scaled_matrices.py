@@ -29,24 +29,19 @@ def config(target: str, schedule: str, element: str, scales: str, **more: Any) -
 
 CLUSTER, PING_PONG = "roles, cluster = 2 : i64", "roles, consumers = 2 : i64"
 E4M3, E5M2 = "f8E4M3FN", "f8E5M2"
+# a sample: `fragir sweep pipelines` has the grid
 CASES = [
     # a batch
     config("sm_90a", "", E4M3, "blocks", sizes=SMALL, batch="abcxy", out="bf16"),
     config("sm_90a", CLUSTER, E4M3, "blocks across", sizes=SMALL, batch="acy", static=True),
-    config("sm_90a", PING_PONG, E5M2, "lines", batch="bcxy", sizes=(64, 272, 48), static=True),
     config(
         "sm_90a", "roles", "bf16", "numbers", sizes=SMALL, batch="abcx", turned=NN, epilogue="old"
     ),
-    config("sm_89", "", E4M3, "rows", sizes=SMALL, batch="bcy", epilogue="bias"),
-    config("sm_120a", "roles", E4M3, "blocks", sizes=SMALL, batch="abcxy", turned=TN),
     # groups of rows
-    config("sm_90a", "", E4M3, "blocks", batch="y", groups=True, out="bf16"),
     config("sm_90a", "roles", E4M3, "blocks across", batch="xy", groups=True),
     config("sm_90a", PING_PONG, E4M3, "lines", groups=True, static=True),
-    config("sm_90a", "roles", E4M3, "rows", batch="y", groups=True, turned=TT, epilogue="bias"),
     config("sm_90a", "roles", E5M2, "numbers", batch="xy", groups=True, turned=NN),
     config("sm_89", "", E4M3, "blocks", batch="y", groups=True, epilogue="old"),
-    config("sm_80", "", "f16", "columns", batch="y", groups=True, turned=NN, out="f16"),
     config("sm_120a", PING_PONG, "bf16", "lines", groups=True, turned=TT, sizes=SMALL),
     # parts of sums
     config(
@@ -59,16 +54,13 @@ CASES = [
         turned=TN,
         sizes=SMALL,
     ),
-    config("sm_90a", "", E4M3, "blocks", parts="split_k = 2 : i64", out="bf16"),
     config("sm_90a", "roles", E4M3, "blocks", parts="stream_k = 3 : i64"),
-    config("sm_90a", CLUSTER, E4M3, "rows", parts="split_k = 3 : i64", epilogue="bias"),
     config(
         "sm_90a", "roles", E4M3, "lines", parts="split_k = 2 : i64", epilogue="old", through=False
     ),
     config(
         "sm_90a", CLUSTER, E5M2, "numbers", parts="split_k = 2 : i64", epilogue="old", through=False
     ),
-    config("sm_89", "", E4M3, "blocks", parts="stream_k = 2 : i64", epilogue="old", through=False),
     config(
         "sm_80",
         "",
@@ -79,7 +71,6 @@ CASES = [
         batch="abc",
         turned=NN,
     ),
-    config("sm_120a", "roles", E4M3, "lines", sizes=SMALL, parts="split_k = 2 : i64", batch="bcxy"),
 ]
 
 
@@ -176,7 +167,7 @@ def products(draw: st.DrawFn) -> Config:
     return case
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(products(), st.integers(0, 99), st.sampled_from((None, 1, 2)), st.integers(1, 4))
 def test_sums_are_within_the_bound(
     case: Config, seed: int, schedule: int | None, resident: int

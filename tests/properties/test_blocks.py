@@ -110,7 +110,7 @@ func.func @blocks(%x: {matrix} {{frag.sizes = ["m", "n"]}}, %bias: {bias}{sized}
     return text, target, {"sizes": {"m": m, "n": n}}
 
 
-@divided(25, 5, program=programs(), seed=st.integers(0, 3))
+@divided(15, 5, program=programs(), seed=st.integers(0, 3))
 def test_blocks(program: tuple[str, str, dict[str, Any]], seed: int) -> None:
     text, target, sizes = program
     judge(text, target, seed=seed, **sizes)

@@ -90,6 +90,6 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return f"func.func @chain({arguments}) {attribute} {{\n{body}\n}}\n", "sm_80"
 
 
-@divided(25, 3, program=programs(), seed=st.integers(0, 3))
+@divided(18, 3, program=programs(), seed=st.integers(0, 3))
 def test_chains(program: tuple[str, str], seed: int) -> None:
     judge(*program, seed=seed)

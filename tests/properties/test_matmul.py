@@ -128,6 +128,6 @@ def _epilogue(
     return extra, " epilogue {\n" + "\n".join(lines) + "\n  }"
 
 
-@divided(20, 5, product=products(), seed=st.integers(0, 3))
+@divided(10, 5, product=products(), seed=st.integers(0, 3))
 def test_matmul(product: Product, seed: int) -> None:
     judge(product.program, product.target, product.sizes, seed=seed)

@@ -161,7 +161,7 @@ def _ptx(element: str) -> str:
     return names.get(element, element)
 
 
-@divided(35, 5, program=programs(), seed=st.integers(0, 3))
+@divided(25, 5, program=programs(), seed=st.integers(0, 3))
 def test_products(program: tuple[str, str], seed: int) -> None:
     text, target = program
     judge(text, target, seed=seed)

@@ -209,7 +209,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     return program.text(), target
 
 
-@divided(60, 6, program=programs(), seed=st.integers(0, 3))
+@divided(36, 6, program=programs(), seed=st.integers(0, 3))
 def test_tiles(program: tuple[str, str], seed: int) -> None:
     text, target = program
     judge(text, target, seed=seed)
