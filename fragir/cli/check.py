@@ -374,6 +374,7 @@ def _depends(
 
 def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[Finding]:
     """What ptxas did to the schedule. It is asked where there are wgmma, or `every` time."""
+    from fragir.ptx.source_lines import SourceLines
     from fragir.toolchain.find import PTXAS, find
     from fragir.toolchain.ptxas import assemble, own_target
     from fragir.toolchain.sass_loops import most_spilled
@@ -395,5 +396,6 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
         if verdict.kind == "spill" and verdict.function is not None:
             line = most_spilled(text, target, verdict.function)
         finding = finding_without_line(verdict.kind, str(verdict), launch.ptx, "remark")
-        found.append(replace(finding, line=line))
+        source = "" if line is None else SourceLines(text).place(line)
+        found.append(replace(finding, line=line, compiled_from=source))
     return found

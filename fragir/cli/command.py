@@ -329,6 +329,11 @@ def error_json(error: FragirError) -> Document:
         "line": error.line,
         "col": error.col,
     }
+    more = {
+        "ptx_line": getattr(error, "ptx_line", None),
+        "source": getattr(error, "compiled_from", ""),
+    }
+    found |= {key: value for key, value in more.items() if value}
     why: Why | None = getattr(error, "why", None)
     return found if why is None else {**found, "why": why_json(why)}
 

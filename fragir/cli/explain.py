@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from fragir.cli.check import print_schedules, schedules_json
 from fragir.cli.command import (
     FINDING,
     F,
@@ -19,9 +22,10 @@ from fragir.cli.command import (
     report,
 )
 from fragir.cli.files import check_replaces_none_of, deliver, read_text
-from fragir.cli.launch import read_extent
+from fragir.cli.launch import finding_json, print_findings, read_extent
 from fragir.cli.limits import Limit, limit_option
 from fragir.cli.run import read_sizes
+from fragir.emulator.report import counted
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -133,17 +137,34 @@ def main(
     checks = check or (given and not options["values"])
     wanted = _Run(ctx, text, name, entry, target, passes, checks, **options)
     asked = checks or bool(options["values"])
+    ran: list[Ran] = []
     with Progress("explaining"):
-        found = wanted.of_ptx(not no_sass, asked) if is_ptx else wanted.of_mlir(not no_sass, asked)
+        explained = wanted.of_ptx if is_ptx else wanted.of_mlir
+        found = explained(not no_sass, ran.append if asked else None)
     if as_json:
         print_json(found.document())
     else:
         stem = os.path.splitext(os.path.basename(program))[0].strip("-") or "program"
         deliver(found.html(), output, stem)
+        if checks:
+            with redirect_stdout(sys.stderr if output == "-" else sys.stdout):
+                _show(ran)
     if found.exception is not None and not as_json:
         report(found.exception, as_json=False)
     wrong = any(mark.severity == "error" for mark in found.marks)
     return FINDING if wrong or found.error is not None else None
+
+
+def _show(ran: Sequence[Ran]) -> None:
+    """What the checks found, and of which runs that speaks; nothing where it was not run."""
+    for told in ran:
+        findings = [finding_json(one) for one in told.findings]
+        if findings:
+            print_findings(findings)
+        else:
+            print(f"no findings in {counted(told.runs, 'run')} {told.how}")
+        if told.schedules is not None and all(one["severity"] != "error" for one in findings):
+            print_schedules(schedules_json(told.schedules, told.runs))
 
 
 class _Run(NamedTuple):
@@ -165,7 +186,7 @@ class _Run(NamedTuple):
     shared: int
     limit: Limit
 
-    def of_mlir(self, sass: bool, asked: bool) -> ProgramReport:
+    def of_mlir(self, sass: bool, note: Callable[[Ran], object] | None) -> ProgramReport:
         """The report of a program."""
         from fragir.explain import explain
 
@@ -178,10 +199,10 @@ class _Run(NamedTuple):
             passes=self.passes,
             filename=self.name,
             sass=sass,
-            ran=self._run_program if asked else None,
+            ran=_noted(self._run_program, note),
         )
 
-    def of_ptx(self, sass: bool, asked: bool) -> ProgramReport:
+    def of_ptx(self, sass: bool, note: Callable[[Ran], object] | None) -> ProgramReport:
         """The report of PTX."""
         from fragir.explain import explain_ptx
 
@@ -192,7 +213,7 @@ class _Run(NamedTuple):
             target=self.target,
             filename=self.name,
             sass=sass,
-            ran=self._run_ptx if asked else None,
+            ran=_noted(self._run_ptx, note),
         )
 
     def _run_program(self, _ptx: str) -> Ran:
@@ -291,12 +312,28 @@ class _Run(NamedTuple):
             findings=found.findings,
             fragments=uses,
             schedules=found.schedules,
+            runs=2,
         )
 
     @property
     def _parameter(self) -> click.Parameter:
         """That of `--arg`, for messages."""
         return next(one for one in self.ctx.command.params if one.name == "given")
+
+
+def _noted(
+    run: Callable[[str], Ran], note: Callable[[Ran], object] | None
+) -> Callable[[str], Ran] | None:
+    """A run of whose outcome is taken note; None where none is asked for."""
+    if note is None:
+        return None
+
+    def noted(ptx: str) -> Ran:
+        told = run(ptx)
+        note(told)
+        return told
+
+    return noted
 
 
 def _findings_of(error: EmulationError) -> list[object]:

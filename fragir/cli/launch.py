@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
@@ -322,10 +322,16 @@ def load(launch: LaunchOptions) -> Loaded:
 
 
 def finding_json(finding: Finding) -> Document:
-    """A finding of the emulator as the document of `check` shows it."""
+    """A finding of the emulator as the document of `check` shows it; of a compiled kernel at the
+    program's line, with that of the PTX as `ptx_line`."""
     document = asdict(finding)
-    for inner in ("subject", "other", "places", "why"):
+    for inner in ("subject", "other", "places", "why", "compiled_from"):
         del document[inner]
+    if finding.places:
+        file, line, col = finding.places[0].rsplit(":", 2)
+        document |= {"file": file, "line": int(line), "col": int(col), "ptx_line": finding.line}
+    elif finding.compiled_from:
+        document["source"] = finding.compiled_from
     if finding.why is not None:
         document["why"] = why_json(finding.why)
     return document
@@ -344,8 +350,22 @@ def stop_finding(error: EmulationError) -> Finding:
     """What stops a run; a deadlock has no line: many lanes wait in many places."""
     from fragir.emulator import Finding
 
-    places = error.file, error.line, error.col, error.warp, error.lane, error.address
-    return Finding(error.kind, error.sentence, *places, why=error.why)
+    found = Finding(
+        error.kind,
+        error.sentence,
+        error.file,
+        error.line,
+        error.col,
+        error.warp,
+        error.lane,
+        error.address,
+        why=error.why,
+        compiled_from=error.compiled_from,
+    )
+    if error.ptx_line is None:
+        return found
+    at = f"{error.file}:{error.line}:{error.col}"
+    return replace(found, file=None, line=error.ptx_line, col=None, places=(at,))
 
 
 def print_findings(findings: Sequence[Document]) -> None:
@@ -354,22 +374,31 @@ def print_findings(findings: Sequence[Document]) -> None:
     for finding in findings:
         if text := finding.get("why", {}).get("text"):
             place = finding_row(finding)[2] or finding["file"]
-            print(f"{finding['kind']} at {place}, by lines of the PTX:")
+            lines = "" if "ptx_line" in finding else ", by lines of the PTX"
+            print(f"{finding['kind']} at {place}{lines}:")
             print("".join(f"    {printable(line)}\n" for line in text), end="")
 
 
 FINDING_COLUMNS = ("severity", "kind", "place", "warp", "lane", "address", "message")
 
 
-def finding_row(finding: Document) -> list[str]:
+def finding_place(finding: Document) -> str:
+    """`race.mlir:7:3 (PTX 61)`, of PTX `k.ptx:61:5`, with `(k.cu:7:3)` where that is known."""
     place = ":".join(str(finding[k]) for k in ("file", "line", "col") if finding[k] is not None)
-    address = finding["address"]
+    if finding.get("ptx_line") is not None:
+        return f"{place} (PTX {finding['ptx_line']})"
+    return f"{place} ({finding['source']})" if "source" in finding else place
+
+
+def finding_row(finding: Document) -> list[str]:
+    address, count = finding["address"], finding["count"]
+    times = "times" if address is None else "accesses"
     return [
         finding["severity"],
         finding["kind"],
-        place,
+        finding_place(finding),
         "" if finding["warp"] is None else str(finding["warp"]),
         "" if finding["lane"] is None else str(finding["lane"]),
         "" if address is None else f"{address:#x}",
-        finding["message"] + (f" ({finding['count']} times)" if finding["count"] > 1 else ""),
+        finding["message"] + (f" ({count} {times})" if count > 1 else ""),
     ]

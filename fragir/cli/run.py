@@ -20,7 +20,7 @@ from fragir.cli.command import (
     print_table,
 )
 from fragir.cli.files import read_text
-from fragir.cli.launch import print_findings
+from fragir.cli.launch import finding_place, print_findings
 from fragir.cli.limits import NONE, Limit, jobs_option, limit_option
 from fragir.cli.machines import common_target, read_machines
 from fragir.cli.trial import SEEDS, RanOn, Trial
@@ -349,7 +349,17 @@ def show(trial: Trial) -> None:
         print(f"no findings in {SEEDS + 2} runs with every check on")
     if trial.of_schedules and not any(x["severity"] == "error" for x in trial.findings or ()):
         print_schedules(trial.of_schedules)
-    print(trial.verdict)
+    print(_verdict(trial))
+
+
+def _verdict(trial: Trial) -> str:
+    """The verdict; where checks have found an error, the first of them and its place."""
+    errors = [one for one in trial.findings or () if one["severity"] == "error"]
+    if trial.verdict != "FAIL" or not errors:
+        return trial.verdict
+    place = finding_place(errors[0])
+    more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return f"FAIL: {errors[0]['kind']} at {place}{more}"
 
 
 def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tuple[str, str]]:

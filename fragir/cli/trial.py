@@ -563,16 +563,13 @@ def examine(trial: Trial) -> list[Document]:
 
 
 def _placed_finding(trial: Trial, found: Finding) -> Document:
-    """A finding at the program's line; what it says of the PTX is the statement there.
-
-    What stops one of several kernels has none: its line does not say of which.
-    """
-    finding: Document = {**finding_json(found), "file": trial.file, "line": None, "col": None}
+    """A finding at the program's line, and what it says of the PTX: the statement there."""
     place, statement = _origin(trial, found.line)
-    at = next(iter(found.places), place)
-    if at:
-        file, *numbers = at.rsplit(":", 2)
-        finding |= {"file": file, **dict(zip(("line", "col"), map(int, numbers), strict=True))}
+    if place and not found.places:
+        found = replace(found, places=(place,))
+    finding = finding_json(found)
+    if not found.places:
+        finding |= {"file": trial.file, "line": None, "col": None}
     finding["message"] += statement
     return finding
 

@@ -520,6 +520,7 @@ class Kernel(Compiled):
                 report = emulator.run(self.ptx, self.name, **how, **options)
             except emulator.EmulationError as error:
                 self._place_findings(error.report)
+                error.put_at(self._place_of)
                 raise
             self._place_findings(report)
         borrowed.give_back()
@@ -529,13 +530,17 @@ class Kernel(Compiled):
         """Of a statement, whose instructions are many, one finding of a kind is enough."""
         if report is None or not (report.findings or report.remarks):
             return
-        from fragir.compilation.notes import origin_of
         from fragir.emulator.report import place_findings
 
         report.findings, report.remarks = (
-            place_findings(found, lambda line: str(origin_of(line, self.origins) or ""))
-            for found in (report.findings, report.remarks)
+            place_findings(found, self._place_of) for found in (report.findings, report.remarks)
         )
+
+    def _place_of(self, line: int) -> str:
+        """Where in the program a line of the PTX comes from."""
+        from fragir.compilation.notes import origin_of
+
+        return str(origin_of(line, self.origins) or "")
 
 
 def _bytes_of(value: object, argument: Argument) -> object:

@@ -88,9 +88,9 @@ def schedule_notes(
             line = most_spilled(ptx, target, verdict.function)
         origin = None if line is None else origin_of(line, origins)
         if origin is not None and verdict.kind == "spill":
-            notes.append(f"{verdict}; most of it at {origin}")
+            notes.append(f"{verdict}; most of it at {origin} (PTX {line})")
         else:
-            where = f"{origin}: " if origin else f"PTX line {line}: " if line else ""
+            where = f"{origin} (PTX {line}): " if origin else f"PTX line {line}: " if line else ""
             notes.append(f"{where}{verdict}")
     return notes
 

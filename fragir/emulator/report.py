@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -12,6 +14,22 @@ from fragir.errors import FragirError, short_text
 #: error: wrong results are possible; letter: wrong by the text of the PTX ISA, harmless on every
 #: machine known (the message quotes the sentence); remark: it only costs time.
 Severity: TypeAlias = Literal["error", "letter", "remark"]
+
+
+#: Where a line of the PTX comes from in the program that it was made of, FILE:LINE:COL, or "".
+Places: TypeAlias = Callable[[int], str]
+_LINE = re.compile(r"\bline (\d+)\b")
+
+
+def placed_words(text: str, places: Places) -> str:
+    """A sentence that names lines of the PTX, with those of the program in their place:
+    `line 49` is `k.py:8:5 (PTX 49)`."""
+
+    def placed(found: re.Match[str]) -> str:
+        place = places(int(found[1]))
+        return f"{place} (PTX {found[1]})" if place else found[0]
+
+    return _LINE.sub(placed, text)
 
 
 # -- why -------------------------------------------------------------------------------------------
@@ -174,17 +192,28 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Why:
     """The protocol behind a deadlock, a race or a broken rule: which barriers, who has come to
-    them, who waits for whom in a circle, and what else is known, in sentences."""
+    them, who waits for whom in a circle, and what else is known, in sentences. `places`: of a
+    compiled kernel, the program's place of each line of the PTX that is named."""
 
     barriers: tuple[BarrierSeen, ...] = ()
     cycle: tuple[Link, ...] = ()
     notes: tuple[str, ...] = ()
+    places: tuple[tuple[int, str], ...] = ()
 
     def __repr__(self) -> str:
         return short_text(f"<{'; '.join(line.strip() for line in self.lines())}>")
 
     def lines(self) -> list[str]:
         """In words, the cycle first."""
+        known = dict(self.places)
+        return [placed_words(line, lambda number: known.get(number, "")) for line in self._lines()]
+
+    def at(self, places: Places) -> Why:
+        """The same, of a kernel whose lines come from these places."""
+        named = {int(number) for line in self._lines() for number in _LINE.findall(line)}
+        return replace(self, places=tuple((number, places(number)) for number in sorted(named)))
+
+    def _lines(self) -> list[str]:
         found: list[str] = []
         if self.cycle:
             found.append("they wait for each other:" if len(self.cycle) > 1 else "it waits:")
@@ -207,7 +236,8 @@ class Finding:
     `other`: line and col of the other access, where it is about two. `count`: how many
     findings of this cause it stands for, as their first (`gather`). `places`: of the program that
     the PTX was made of, its statement and the other access's, as FILE:LINE:COL (compiled kernels).
-    `why`: the barriers that it is about.
+    `compiled_from`: what a `.loc` of foreign PTX says of the line, in the same form. `why`: the
+    barriers that it is about.
     """
 
     kind: str
@@ -224,12 +254,28 @@ class Finding:
     count: int = 1
     places: tuple[str, ...] = ()
     why: Why | None = None
+    compiled_from: str = ""
 
     def __repr__(self) -> str:
+        times = f", {self.times}" if self.count > 1 else ""
+        return short_text(
+            f"<{self.severity} {self.kind} at {self.place or 'no line'}{times}: {self.message}>",
+            160,
+        )
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words: of a compiled kernel `k.py:8:5 (PTX 49)`, of foreign PTX
+        `k.ptx:49:5`, with `(k.cu:8:5)` where it has a `.loc`."""
+        if self.places:
+            return f"{self.places[0]} (PTX {self.line})"
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
-        place = (*self.places, place or "no line")[0]
-        times = f", {self.count} times" if self.count > 1 else ""
-        return short_text(f"<{self.severity} {self.kind} at {place}{times}: {self.message}>")
+        return f"{place} ({self.compiled_from})" if self.compiled_from else place
+
+    @property
+    def times(self) -> str:
+        """`16 accesses`, or `16 times` where it is about none."""
+        return f"{self.count} {'times' if self.address is None else 'accesses'}"
 
     @property
     def statements(self) -> tuple[object, ...]:
@@ -279,18 +325,15 @@ def gather(*runs: Iterable[Finding], ordered: bool = False) -> list[Finding]:
     ]
 
 
-def place_findings(findings: Iterable[Finding], places: Callable[[int], str]) -> list[Finding]:
-    """Findings of a compiled kernel by the statements of its program, gathered.
-
-    `places`: where a line of the PTX comes from, FILE:LINE:COL, or "".
-    """
+def place_findings(findings: Iterable[Finding], places: Places) -> list[Finding]:
+    """Findings of a compiled kernel by the statements of its program, gathered."""
     found: list[Finding] = []
     for one in findings:
         lines = [one.line, *([] if one.other is None else [one.other[0]])]
         at = tuple(places(line) for line in lines if line is not None)
         if len(at) == len(lines) and all(at):
-            other = f"; line {lines[1]} is of {at[1]}" if len(at) > 1 else ""
-            one = replace(one, places=at, message=one.message + other)
+            why = one.why and one.why.at(places)
+            one = replace(one, places=at, message=placed_words(one.message, places), why=why)
         found.append(one)
     return gather(found)
 
@@ -516,10 +559,11 @@ Asynchrony: TypeAlias = Literal["late", "early", "random"]
 
 @dataclass(eq=False)
 class EmulationError(FragirError):
-    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address.
+    """What went wrong while a kernel ran: names kernel, line, warp, lane, address.
 
     `kind` is one of `KINDS` (report.py); `warp` is the number in its block. `why`: of a deadlock,
-    the barriers at which it stands still.
+    the barriers at which it stands still. The line is that of the PTX; of a compiled kernel it is
+    the program's, and `ptx_line` the other. `compiled_from`: as of a `Finding`.
     """
 
     kind: str = "stopped"
@@ -528,3 +572,24 @@ class EmulationError(FragirError):
     address: int | None = None
     report: Report | None = None  # what was found before
     why: Why | None = None
+    ptx_line: int | None = None
+    compiled_from: str = ""
+
+    @property
+    def place(self) -> str:
+        """As of a `Finding`."""
+        place = super().place
+        if self.ptx_line is not None:
+            return f"{place} (PTX {self.ptx_line})"
+        return f"{place} ({self.compiled_from})" if self.compiled_from else place
+
+    def put_at(self, places: Places) -> None:
+        """Says of an error of a compiled kernel where in the program it is."""
+        if self.line is None or not (place := places(self.line)):
+            return
+        self.message = placed_words(self.message, places)
+        self.why = self.why and self.why.at(places)
+        self.ptx_line = self.line
+        self.file, line, col = place.rsplit(":", 2)
+        self.line, self.col = int(line), int(col)
+        self.source = linecache.getline(self.file, self.line).rstrip("\n") or None

@@ -161,13 +161,17 @@ LANES = "<lanes>"
 
 
 class Ran(NamedTuple):
-    """What a run of the program gave: how it was run, findings, values, for which schedules."""
+    """What a run of the program gave: how it was run, findings, values, for which schedules.
+
+    `runs`: under how many schedules it was run.
+    """
 
     how: str
     findings: Sequence[Finding] = ()
     fragments: Sequence[FragmentUse] = ()
     values: Sequence[ValueShown] = ()
     schedules: Schedules | None = None
+    runs: int = 1
 
 
 def explain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from tests.cli.conftest import Fragir
 from tests.cli.test_json import validate
+from tests.cli.test_run_check import RIGHT
 from tests.emulator.faults import faults
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -237,3 +239,21 @@ def test_values_of_ptx(fragir: Fragir, launch: list[str], in_folder: Path) -> No
         [float(f"{x:.6g}") for x in row] for row in wanted
     ]
     assert a["ptx"] == line
+
+
+def test_the_checks_are_told(fragir: Fragir, in_folder: Path) -> None:
+    """What they found, or that they found nothing and for which schedules that holds; on stderr
+    where stdout has the page."""
+    for name, text in (("right", RIGHT), ("race", RIGHT.replace("  frag.barrier\n", ""))):
+        (in_folder / f"{name}.mlir").write_text(text)
+    right = fragir("explain", "right.mlir", "--check", "--no-sass", "-o", "x.html")
+    words = "no findings in 1 run on the emulator with every check on\nschedules: every\n"
+    assert (right.code, right.out) == (0, words)
+    wrong = fragir("explain", "race.mlir", "--check", "--no-sass", "-o", "x.html")
+    assert wrong.code == 1
+    assert re.search(r"\n error +race +race\.mlir:7:3 \(PTX \d+\) ", wrong.out)
+    assert "there is no barrier in this kernel" in wrong.out
+    page = fragir("explain", "race.mlir", "--check", "--no-sass", "-o", "-")
+    assert page.out.startswith("<!DOCTYPE html>")
+    assert "race.mlir:7:3" in page.err
+    document(fragir, "race.mlir", "--check", "--no-sass", code=1)

@@ -61,7 +61,11 @@ def test_a_race_fails(fragir: Fragir, program: str) -> None:
     assert all(one["severity"] == "error" and ".shared" in one["message"] for one in races)
     assert races[0]["why"]["text"] == ["there is no barrier in this kernel"]
     result = fragir("run", "race.mlir", "--on", "emulator", "--check")
-    assert "race at race.mlir:7:3, by lines of the PTX:\n    there is no barrier" in result.out
+    place = f"race.mlir:7:3 (PTX {races[0]['ptx_line']})"
+    assert f"race at {place}:\n    there is no barrier" in result.out
+    assert "st.shared" in races[0]["message"]
+    assert "of race.mlir:6:3 (PTX " in races[0]["message"]
+    assert f"\nFAIL: race at {place}, and " in result.out
     assert "schedules:" not in result.out
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fragir
 from fragir import f32
-from fragir.emulator import Finding, Report
-from fragir.emulator.report import gather, place_findings
+from fragir.emulator import EmulationError, Finding, Report, run
+from fragir.emulator.report import BarrierSeen, Party, Why, gather, place_findings
 from fragir.host.running import join_reports
 
 RACE = Finding("race", "st after ld", "k.ptx", 9, 5, 0, 3, 64, "4", other=(7, 5))
+OF_LINE = replace(RACE, message="st after ld of line 7")
 LETTER = replace(RACE, kind="proxy-fence", severity="letter")
 
 
@@ -66,11 +69,11 @@ def test_a_letter_of_something_else_stays() -> None:
 
 def test_the_statements_of_a_program() -> None:
     """Instructions that one statement became are one place; without places they stay apart."""
-    lines = [replace(RACE, line=9 + i, other=(7 - i, 5), subject=f"{i}") for i in range(4)]
+    lines = [replace(OF_LINE, line=9 + i, other=(7 - i, 5), subject=f"{i}") for i in range(4)]
     (found,) = place_findings(lines, lambda line: "k.py:2:1" if line >= 9 else "k.py:1:1")
     assert (found.count, found.places) == (4, ("k.py:2:1", "k.py:1:1"))
-    assert found.message == "st after ld; line 7 is of k.py:1:1"
-    assert repr(found) == f"<error race at k.py:2:1, 4 times: {found.message}>"
+    assert found.message == "st after ld of k.py:1:1 (PTX 7)"
+    assert repr(found) == f"<error race at k.py:2:1 (PTX 9), 4 accesses: {found.message}>"
     assert place_findings(lines, lambda _: "") == lines
 
 
@@ -96,3 +99,89 @@ def test_launches_of_a_program_are_joined() -> None:
     known = replace(RACE, places=("k.py:2:1", "k.py:1:1"))
     whole = join_reports([Report(findings=[known, RACE]), Report(findings=[known, RACE])])
     assert whole.findings == [replace(known, count=2), RACE, RACE]
+
+
+def test_a_stopped_kernel_names_the_statement(tmp_path: Path, monkeypatch: Any) -> None:
+    """With its text, and the line of the PTX beside it."""
+    monkeypatch.chdir(tmp_path)
+    text = """func.func @far(%a: memref<?x64xf32>, %i: index, %c: memref<16x64xf32>) {
+  %0 = arith.constant 0 : index
+  %x = frag.load %a[%i, %0] : memref<?x64xf32> -> !frag.tile<16x64xf32>
+  frag.store %x, %c[%0, %0] : !frag.tile<16x64xf32>, memref<16x64xf32>
+  func.return
+}
+"""
+    Path("far.mlir").write_text(text)
+    kernel = fragir.compile(text, filename="far.mlir")
+    x = np.ones((16, 64), np.float32)
+    with pytest.raises(EmulationError) as caught:
+        kernel(x, 1 << 30, np.zeros_like(x), on="emulator", check=True)
+    error = caught.value
+    number = error.ptx_line
+    assert number is not None
+    assert "ld.global" in kernel.ptx.split("\n")[number - 1]
+    assert (error.file, error.line, error.col) == ("far.mlir", 3, 3)
+    assert str(error).startswith(f"far.mlir:3:3 (PTX {number}): ld.global")
+    assert str(error).endswith(f"\n{excerpt(text, 3)}\n    ^")
+
+
+def excerpt(text: str, line: int) -> str:
+    return "  " + text.split("\n")[line - 1]
+
+
+WHY = Why(
+    barriers=(
+        BarrierSeen(
+            "full[0]", (0, 0, 0), 0, 0, 1, 2, waiting=(Party((0, 0, 0), (1,), 32, 12),), offset=8
+        ),
+    ),
+    notes=("warp 0 has passed line 30",),
+)
+
+
+def test_the_barriers_of_a_compiled_kernel() -> None:
+    """Lines of the PTX are those of the program in words, and stay what they are in numbers."""
+    (found,) = place_findings([replace(OF_LINE, why=WHY)], lambda line: f"k.py:{line - 6}:1")
+    assert found.why is not None
+    text = "\n".join(found.why.lines())
+    assert "warp 1 (32 lanes) at k.py:6:1 (PTX 12)" in text
+    assert found.why.barriers == WHY.barriers
+    assert found.why.lines()[-1] == "warp 0 has passed k.py:24:1 (PTX 30)"
+    assert "line 12" in "\n".join(WHY.lines())
+
+
+COMPILED = """
+.version 7.8
+.target sm_80
+.address_size 64
+.entry k(.param .u64 p) {
+  .reg .b64 %p;
+  .reg .b32 %r;
+  .reg .b32 %t;
+  .shared .b32 s[32];
+  ld.param.u64 %p, [p];
+  mov.u32 %t, %tid.x;
+  .loc 1 4 3
+  st.shared.u32 [s], %t;
+  .loc 1 6 5, function_name $L, inlined_at 2 9 0
+  ld.shared.u32 %r, [s];
+  st.global.u32 [%p+400], %r;
+}
+.file 1 "f.cuh"
+.file 2 "k.cu"
+"""
+
+
+def test_foreign_ptx_says_what_it_was_compiled_from() -> None:
+    """By `.loc`, beside the line of the PTX: of findings, of the other access, of what stops it."""
+    with pytest.raises(EmulationError) as caught:
+        run(COMPILED, arguments=[np.zeros(1, np.uint32)], block=(64,), check=True)
+    error = caught.value
+    assert (error.line, error.compiled_from) == (16, "f.cuh:6:5, inlined at k.cu:9")
+    assert str(error).startswith("<ptx>:16:3 (f.cuh:6:5, inlined at k.cu:9): st.global.u32 in k")
+    assert error.report is not None
+    races = [one for one in error.report.findings if one.kind == "race"]
+    (read,) = (one for one in races if one.line == 15)
+    assert read.place == "<ptx>:15:3 (f.cuh:6:5, inlined at k.cu:9)"
+    assert "of line 13 by" in read.message
+    assert read.message.endswith("line 13 is of f.cuh:4:3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO, cast
@@ -38,12 +39,13 @@ from fragir.emulator.machine.memory import ArrayContents, DeviceMemory
 from fragir.emulator.machine.state import Dim3, PastGrid
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.native.library import core
-from fragir.emulator.report import Asynchrony, EmulationError, Report, Why, gather
+from fragir.emulator.report import Asynchrony, EmulationError, Finding, Report, Why, gather
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import check_one_of, kind_of, require_extent, require_whole_number
 from fragir.ptx import tree
 from fragir.ptx.opcodes.legality import problem_of
 from fragir.ptx.opcodes.table import OPCODES
+from fragir.ptx.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.hooks import Hooks
@@ -253,13 +255,33 @@ def run(
             launch.run(progress)
     except EmulationError as error:
         error.report = launch.report
+        if error.line is not None and (sources := _sources(module)) is not None:
+            error.compiled_from = sources.place(error.line)
         raise
     finally:
-        launch.report.findings = gather(launch.report.findings, ordered=True)
+        report = launch.report
+        report.findings = gather(report.findings, ordered=True)
+        if (report.findings or report.remarks) and (sources := _sources(module)) is not None:
+            for found in (report.findings, report.remarks):
+                found[:] = [_with_source(one, sources) for one in found]
     launch.report.statistics.seconds = time.perf_counter() - started
     if not checks:  # those of a user may keep it
         PROGRAMS.give(launch.program, entry)
     return launch.report
+
+
+def _sources(module: Module) -> SourceLines | None:
+    """What the `.loc` of a module say; None where it has none."""
+    text = module.source.text if module.source is not None else ""
+    return SourceLines(text) if ".loc" in text else None
+
+
+def _with_source(found: Finding, sources: SourceLines) -> Finding:
+    """A finding with the lines of the program that its own, and the other access's, are of."""
+    lines = [found.line, None if found.other is None else found.other[0]]
+    at, other = ("" if line is None else sources.place(line) for line in lines)
+    more = f"; line {lines[1]} is of {other}" if other else ""
+    return replace(found, compiled_from=at, message=found.message + more)
 
 
 def _version(text: str) -> tuple[int, int]:
