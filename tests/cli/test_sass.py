@@ -115,7 +115,8 @@ def test_the_place_of_serialised_products_is_told(fragir: Fragir) -> None:
     assert fragir("compile", "clean.mlir", "--target", "sm_90a", "-o", "k.cubin").err == ""
     result = fragir("compile", "prints.mlir", "--target", "sm_90a", "-o", "k.cubin")
     assert result.code == 0
-    assert result.err.startswith(f"warning: prints.mlir:{line}:3: ptxas runs the wgmma of mn_major")
+    assert result.err.startswith(f"warning: prints.mlir:{line}:3 (PTX ")
+    assert "): ptxas runs the wgmma of mn_major" in result.err
     assert "where a function is called" in result.err
     notes = fragir_package.compile(printing, target="sm_90a", filename="prints.mlir").notes
     assert [f"warning: {words}\n" for words in notes] == [result.err]
