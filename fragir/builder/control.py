@@ -15,7 +15,14 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from fragir.builder.places import fail, place, require_number, require_pair, require_word
+from fragir.builder.places import (
+    error_at,
+    fail,
+    place,
+    require_number,
+    require_pair,
+    require_word,
+)
 from fragir.builder.rings import RingSlot, TileInFlight, held_of, held_value
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
@@ -344,8 +351,8 @@ EXACTLY_ONE = 'write k.role("load", warps=(1, 1)), or warpgroups=(2, 1)'
 class RoleBlock:
     """The `with` of one role; see `Kernel.role`."""
 
-    def __init__(self, trace: Trace, role: Role):
-        self._trace, self._role = trace, role
+    def __init__(self, trace: Trace, role: Role, packed: bool):
+        self._trace, self._role, self._packed = trace, role, packed
         self._location = place()
 
     def __enter__(self) -> None:
@@ -367,13 +374,15 @@ class RoleBlock:
         before = next((op for op in self._trace.block.ops if isinstance(op, frag.RolesOp)), None)
         if before is not None:
             _check_between(before)
+            if self._packed != (before.packed is not None):
+                raise error_at(self._location, "of the roles of a kernel all are packed, or none")
             location = before.location
             roles = [
                 *(role._replace(body=_take_block(role.body)) for role in before.roles()),
                 *roles,
             ]
             before.detach()
-        self._trace.insert(frag.RolesOp(roles), location=location)
+        self._trace.insert(frag.RolesOp(roles, packed=self._packed), location=location)
 
 
 def _take_block(region: Region) -> Region:
@@ -400,6 +409,7 @@ class RoleOperations(TileOperations):
         warps: tuple[int, int] | None = None,
         warpgroups: tuple[int, int] | None = None,
         registers: int | None = None,
+        packed: bool = False,
     ) -> RoleBlock:
         """What some warps of a block do while those of other roles do something else.
 
@@ -410,7 +420,8 @@ class RoleOperations(TileOperations):
 
         The roles of a kernel run side by side, one after the other in the text. They meet in rings
         (`k.ring`); a tile belongs to the role that made it. `registers` a thread are moved between
-        warpgroups where the machine can do that.
+        warpgroups where the machine can do that. `packed`, of all roles or none: those of warps
+        stand beside each other in a warpgroup, and registers stay as they are.
         """
         shape, groups = require_pair(warps, "warps"), require_pair(warpgroups, "warpgroups")
         if (shape is None) == (groups is None):
@@ -419,7 +430,8 @@ class RoleOperations(TileOperations):
         body = Region(Block())
         from fragir.dialects.frag.roles import Role  # few kernels have them
 
-        return RoleBlock(self.trace, Role(require_word(name, "name"), body, shape, groups, number))
+        role = Role(require_word(name, "name"), body, shape, groups, number)
+        return RoleBlock(self.trace, role, packed)
 
     @contextmanager
     def turn(self, name: str) -> Generator[None]:

@@ -50,7 +50,7 @@ from fragir.builder.places import (
     require_strides,
     require_word,
 )
-from fragir.builder.rings import FlightOperations
+from fragir.builder.tensor_memory import TensorOperations
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition as condition_type
@@ -258,8 +258,8 @@ class KernelBuilder(
     MatrixOperations,
     RandomOperations,
     ReportingOperations,
-    FlightOperations,
     RoleOperations,
+    TensorOperations,
 ):
     """A kernel under construction; `fragir.kernel` makes one.
 

@@ -417,14 +417,18 @@ class TileOperations(ElementwiseFunctions):
         return self.trace.wrap(self.trace.insert(frag.ConvertOp(source, type_)).result)
 
     def _wgmma_operands(self, a: Tile | Memory, b: Memory) -> tuple[SSAValue, SSAValue]:
-        first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
-        for name, operand in (("a", a), ("b", b)):
-            if isinstance(operand, Memory) and not operand.is_shared:
-                fail(
-                    f"wgmma: {name} is {operand!r}; wgmma reads shared memory",
-                    "k.copy it to k.shared(..., swizzle=128) first",
-                )
-        return first, self._memory(b)
+        first = self._tile(a) if isinstance(a, Tile) else self._shared_operand("wgmma", "a", a)
+        return first, self._shared_operand("wgmma", "b", b)
+
+    def _shared_operand(self, product: str, name: str, operand: Memory) -> SSAValue:
+        """An operand that the instruction reads from shared memory."""
+        source = self._memory(operand)
+        if not operand.is_shared:
+            fail(
+                f"{product}: {name} is {operand!r}; {product} reads shared memory",
+                "k.copy it to k.shared(..., swizzle=128) first",
+            )
+        return source
 
     def _zeros(
         self, shape: tuple[int, ...], a: Attribute, b: Attribute, result: Attribute | None

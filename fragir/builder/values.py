@@ -476,7 +476,7 @@ class Shape(Sequence[int | Scalar]):
 
 
 class Memory(Value):
-    """An array in global memory, or matrices in shared memory."""
+    """An array in global memory, or matrices in shared or tensor memory."""
 
     def __init__(
         self,
@@ -515,5 +515,7 @@ class Memory(Value):
     def __repr__(self) -> str:
         shape = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in self.type.get_shape())
         where = "shared memory" if self.is_shared else "memory"
+        if frag.is_tensor_memory(self.ssa.type):
+            where = "tensor memory"
         name = f" {self.ssa.name_hint}" if self.ssa.name_hint else ""
         return f"<{where}{name} {shape} of {type_name(self.element)}>"
