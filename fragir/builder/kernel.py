@@ -50,7 +50,7 @@ from fragir.builder.places import (
     require_strides,
     require_word,
 )
-from fragir.builder.tensor_memory import TensorOperations
+from fragir.builder.rings import TensorOperations
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition as condition_type
