@@ -216,8 +216,8 @@ class Algebra(Hooks):
             return computed(step)
         if row.bits in _MOVED:
             return self._before(self.numbers.steps(d, ins), step)
-        if row.bits == "load fragment":
-            return self._before(self.numbers.repeated(d, ins), step)
+        if row.bits == "load fragment":  # by its stride
+            return self._before(self.numbers.repeated(d, ins, (2,)), step)
         if row.bits == "store later":
             return step  # as the copy of one that it is
         if row.bits in ("tensor load", "tensor store"):

@@ -306,9 +306,11 @@ class ElementNumbers(ByteOrigins):
             found.append(out)
         return found
 
-    def repeated(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+    def repeated(
+        self, d: Decoder, ins: tree.Instruction, steering: Sequence[int] = ()
+    ) -> list[Step]:
         """An instruction done to the numbers as it is."""
-        return self._repeat(d, ins, ())
+        return self._repeat(d, ins, steering)
 
     def cleared(self, registers: Sequence[Register]) -> list[Step]:
         return self._clear(registers)
