@@ -57,6 +57,8 @@ _ELEMENTS = {
 }
 #: Types that intermediate results may have been rounded to.
 WORKING = ("f16", "bf16", "tf32", "f32", "f64")
+#: How they may have been rounded.
+ROUNDINGS = ("any", "nearest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,9 @@ class Case:
     begins as it is. Arrays are told apart by identity.
 
     `working`: the narrowest format that the kernel may round intermediate results to, and `sums`:
-    what it may add in, for the bound on its rounding (f32, unless an output is f64). `rtol`: a
+    what it may add in, for the bound on its rounding (f32, unless an output is f64). `rounding`:
+    "any" direction, with numbers that are too small for a normal one taken for zero, or "nearest",
+    as IEEE 754 has it: an operation cut off or flushed is then farther than allowed. `rtol`: a
     tolerance relative to the largest element, for functions of which no bound is known. `copies`:
     the reference gives back an input, and is meant to. `tiles`: by the name of a size, the size and
     the kernel's tile along it, or (size, tile, stages), from which the verdict says which kinds of
@@ -112,6 +116,7 @@ class Case:
     structure: Sequence[Array] = ()
     working: str | None = None
     sums: str | None = None
+    rounding: str = "any"
     rtol: float | None = None
     copies: bool = False
     tiles: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
@@ -135,6 +140,8 @@ class Case:
             value = getattr(self, name)
             if value not in (None, *WORKING):
                 raise FragirError(f"{name} is one of {', '.join(WORKING)}, not {value!r}")
+        if self.rounding not in ROUNDINGS:
+            raise FragirError(f"rounding is any or nearest, not {self.rounding!r}")
         if self.rtol is not None and not 0 <= float(self.rtol) < 1:
             raise FragirError(f"rtol is {self.rtol!r}, it must be from 0 to 1")
         for name, numbers in self.tiles.items():
@@ -145,10 +152,10 @@ class Case:
             require_whole_number(numbers[1], f"the tile of {name}", 1)
 
     @property
-    def formats(self) -> tuple[str, str]:
-        """What results, and sums, may be rounded to."""
+    def formats(self) -> tuple[str, str, str]:
+        """What results, and sums, may be rounded to, and how."""
         widest = "f64" if any(typed(one)[1] == "f64" for one in self.outputs) else "f32"
-        return self.working or widest, self.sums or widest
+        return self.working or widest, self.sums or widest, self.rounding
 
     @property
     def all_calls(self) -> tuple[KernelCall, ...]:

@@ -53,9 +53,11 @@ def judge_equality(
         equal = proof.word is not None and element in FLOATS
         if reference is not None:
             if element in FLOATS:
-                working, sums = case.formats
+                working, sums, rounding = case.formats
+                how = " to the nearest" if rounding == "nearest" else ""
                 assumes[ROUNDING] = (
-                    f"every operation rounds to {working} or better, sums grow in {sums} or better"
+                    f"every operation rounds{how} to {working} or better, sums grow in {sums} or"
+                    " better"
                 )
             found = compare(reference, written[index], element, nan_given=False)
             words.add(None if equal else BOUNDED)
@@ -179,9 +181,14 @@ def _reference(prepared: Prepared, index: int, element: str) -> Bounded | None:
         return None
     value = value.astype(np.float64)
     reach = np.abs(value) + prepared.bounds[index]
-    # what is converted may be cut off: twice half a spacing
+    bound, (working, _, rounding) = prepared.bounds[index], prepared.case.formats
     more: Floats = half_spacing(np.where(np.isfinite(reach), reach, 0.0), form)
-    bound = prepared.bounds[index] + np.where(reach > 0, more, 0.0)
+    if rounding != "nearest":
+        # what is converted may be cut off: twice half a spacing
+        bound = bound + np.where(reach > 0, more, 0.0)
+    elif FLOATS[working].precision <= form.precision:
+        # results have been rounded; what comes of no operation has not
+        return Bounded(value, np.where(bound > 0, bound, more))
     return rounded(Bounded(value, bound), form, correct=False)
 
 

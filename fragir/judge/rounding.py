@@ -2,9 +2,9 @@
 
 The reference is evaluated once more over `Rounded` values, which look like arrays: each has a value
 and a bound on how far a computation of the same formula is from it, every operation of which rounds
-once to the `working` format, in whatever direction, whose sums are added in any order in a format
-of their own, and whose functions are the PTX ISA's approximations. (Running error analysis: N.
-Higham, Accuracy and Stability of Numerical Algorithms, sections 3.3 and 4.2.) With
+once to the `working` format, in whatever direction or to the nearest, whose sums are added in any
+order in a format of their own, and whose functions are the PTX ISA's approximations. (Running error
+analysis: N. Higham, Accuracy and Stability of Numerical Algorithms, sections 3.3 and 4.2.) With
 u = 2^(1 - precision) of the working format, and v of the sums':
 
 | operation | bound of the result |
@@ -44,10 +44,14 @@ class UnboundedError(TypeError):
 
 @dataclass(frozen=True)
 class Working:
-    """The formats to which operations round, and to which sums do while they grow."""
+    """The formats to which operations round, and to which sums do while they grow.
+
+    `rounding`: "any", in whatever direction, or "nearest", where subnormal numbers are kept.
+    """
 
     name: str
     sums: str = "f32"
+    rounding: str = "any"
 
     @property
     def unit(self) -> float:
@@ -60,8 +64,14 @@ class Working:
 
     @property
     def least(self) -> float:
-        """What is smaller may be flushed to zero."""
-        return 2.0 ** FLOATS[self.name].lowest
+        """How far what is subnormal may be moved: to zero, or by half the smallest number."""
+        form = FLOATS[self.name]
+        return form.smallest / 2 if self.rounding == "nearest" else 2.0**form.lowest
+
+    def units(self, of_function: float) -> float:
+        """How far a result is, relative to it: what a function errs by in units, and one more for
+        its rounding, or half a one where it is to the nearest."""
+        return (of_function + (0.5 if self.rounding == "nearest" else 1.0)) * self.unit
 
 
 def _unit(name: str) -> float:
@@ -221,7 +231,7 @@ class Rounded:
         name = {"float16": "f16", "float32": "f32", "float64": "f64"}.get(np.dtype(kind).name)
         if name is None:
             raise UnboundedError(f"no bound is known of a conversion to {kind}")
-        narrow = Working(name)
+        narrow = Working(name, rounding=self.working.rounding)
         if narrow.unit <= self.working.unit:
             return self
         return _rounded(self.value, self.bound, narrow)._of(self.working)
@@ -240,11 +250,11 @@ def as_rounded(given: Any, working: Working) -> Rounded:
     return Rounded(value.astype(np.float64), np.zeros(value.shape), working)
 
 
-def _rounded(value: Floats, bound: Floats, working: Working, times: float = 1.0) -> Rounded:
-    """A result with its rounding, of so many units."""
+def _rounded(value: Floats, bound: Floats, working: Working, errs: float = 0.0) -> Rounded:
+    """A result with its rounding, and of so many units that it errs by before."""
     value, bound = np.broadcast_arrays(np.asarray(value), np.asarray(bound))
     reach = np.where(np.isfinite(value), np.abs(value), 0.0) + bound
-    more = bound + (times * working.unit + _OWN) * reach + np.where(reach > 0, working.least, 0.0)
+    more = bound + (working.units(errs) + _OWN) * reach + np.where(reach > 0, working.least, 0.0)
     # what is infinite stays so, whatever is added to it
     more = np.where(np.isfinite(value) | ~np.isfinite(bound), more, 0.0)
     return Rounded(value, np.where(np.isnan(more), np.inf, more), working)
@@ -273,7 +283,7 @@ def _divide(a: Rounded, b: Rounded) -> Rounded:
     room = np.abs(b.value) - b.bound
     bound = np.where(room > 0, (a.bound + np.abs(value) * b.bound) / room, np.inf)
     bound = np.where((a.bound == 0) & (b.bound == 0), 0.0, bound)
-    return _rounded(value, bound, a.working, 3)  # div.full: 2 ulp (PTX ISA 9.2, 9.7.3.8)
+    return _rounded(value, bound, a.working, 2)  # div.full: 2 ulp (PTX ISA 9.2, 9.7.3.8)
 
 
 def _interval(

@@ -232,7 +232,7 @@ class PackedCase:
     inputs: list[tuple[int, str]]
     outputs: list[tuple[int, str]]
     structure: list[int]
-    formats: tuple[str, str]
+    formats: tuple[str, str, str]
     rtol: float | None
     copies: bool
     tiles: dict[str, list[int]]
@@ -322,13 +322,13 @@ def unpack_case(document: Mapping[str, Any], folder: Path) -> PackedCase:
         for one in document["calls"]
     ]
     rtol = document["rtol"]
-    working, sums = document["formats"]
+    working, sums, rounding = document["formats"]
     case = PackedCase(
         calls,
         [(int(view), str(element)) for view, element in document["inputs"]],
         [(int(view), str(element)) for view, element in document["outputs"]],
         [int(view) for view in document["structure"]],
-        (str(working), str(sums)),
+        (str(working), str(sums), str(rounding)),
         None if rtol is None else float(rtol),
         bool(document["copies"]),
         {str(size): list(map(int, of)) for size, of in document["tiles"].items()},

@@ -72,6 +72,7 @@ def test_what_is_no_case() -> None:
         (lambda: Case(call, [x], [(x, "float")], np.copy), "no type of elements"),
         (lambda: Case(call, [np.zeros(3, complex)], [x], np.copy), "no type in PTX"),
         (lambda: Case(call, [x], [x], np.copy, working="f8"), "working is one of"),
+        (lambda: Case(call, [x], [x], np.copy, rounding="up"), "rounding is any or nearest"),
         (lambda: Case(call, [x], [x], np.copy, rtol=2.0), "rtol"),
         (lambda: Case(call, [x], [x], np.copy, tiles={"n": (1,)}), "tiles of n"),
         (lambda: KernelCall("k", [x], grid=(1, 2, 3, 4)), "grid"),

@@ -42,16 +42,17 @@ FUNCTIONS: list[Callable[[Any], Any]] = [softmax, layer_norm, product, attention
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("name", "kind"), [("f32", np.float32), ("f16", np.float16)])
+@pytest.mark.parametrize("rounding", ["any", "nearest"])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_computation_of_that_format_is_within(
-    function: Callable[[Any], Any], name: str, kind: Any, seed: int
+    function: Callable[[Any], Any], name: str, kind: Any, rounding: str, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(9, 17)).astype(kind)
     with np.errstate(all="ignore"):
         exact = function(x.astype(np.float64))
         found = np.asarray(function(x)).astype(np.float64)
-        rounded = function(as_rounded(x, Working(name, name)))
+        rounded = function(as_rounded(x, Working(name, name, rounding)))
     assert isinstance(rounded, Rounded)
     assert np.allclose(rounded.value, exact, rtol=1e-12, atol=0, equal_nan=True)
     assert (np.abs(found - exact) <= rounded.bound).all()
@@ -62,6 +63,22 @@ def test_bounds_are_narrow() -> None:
     for function, most in ((softmax, 1e-4), (product, 1e-3), (layer_norm, 2e-3)):
         rounded = function(as_rounded(x, Working("f32")))
         assert rounded.bound.max() <= most * np.abs(rounded.value).max()
+
+
+def test_to_the_nearest_is_half_as_far() -> None:
+    x = np.random.default_rng(0).normal(size=100)
+    either, nearest = (
+        (as_rounded(x, Working("f32", rounding=how)) + 1.0).bound for how in ("any", "nearest")
+    )
+    assert np.allclose(either, 2 * nearest, rtol=1e-6, atol=0)
+
+
+def test_to_the_nearest_nothing_is_flushed() -> None:
+    x = np.array([1e-40])
+    either, nearest = (
+        (as_rounded(x, Working("f32", rounding=how)) * 2.0).bound for how in ("any", "nearest")
+    )
+    assert either > 2e-40 > nearest
 
 
 UNKNOWN: list[Callable[[Any], Any]] = [
