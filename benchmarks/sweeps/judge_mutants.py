@@ -39,7 +39,7 @@ KERNELS = {
 }
 #: Faults of a kernel; of more some are taken at regular distances.
 MOST = 40
-_LIMIT = (20_000_000, 60.0)
+LIMIT = (20_000_000, 60.0)
 
 
 def tasks(plan: Plan) -> Sequence[Any]:
@@ -62,8 +62,11 @@ def prepared_cases(name: str) -> PreparedCases:
     return prepare(f"{triton_cases.__file__}:{name}", 1, CaseLimits())
 
 
-def is_close(text: str, prepared: Prepared) -> bool | None:
-    """Whether allclose passes what the kernel gives; None where it does not come to its end."""
+def is_close(text: str, prepared: Prepared, *, at_once: bool = False) -> bool | None:
+    """Whether allclose passes what the kernel gives; None where it does not come to its end.
+
+    Copies and products are there as late as may be, or `at_once`.
+    """
     case = prepared.case
     memory = case.memory()
     try:
@@ -77,7 +80,8 @@ def is_close(text: str, prepared: Prepared) -> bool | None:
                 cluster=call.cluster,
                 shared=call.shared,
                 arguments=arguments,
-                limit=_LIMIT,
+                limit=LIMIT,
+                asynchrony="early" if at_once else "late",
                 jobs=1,
             )
     except EmulationError:
@@ -96,7 +100,7 @@ def run(task: Task) -> Result:
         text, what = mutant.text, f"line {mutant.line}: {mutant.what}"
     cases = prepared_cases(name)
     close = [is_close(text, one) for one in cases.cases]
-    verdict = judge_prepared(text, cases, Judging(limit=_LIMIT, jobs=1))
+    verdict = judge_prepared(text, cases, Judging(limit=LIMIT, jobs=1))
     passes, near = verdict.word == "pass", all(close)
     findings: list[str] = []
     if passes and not near:
