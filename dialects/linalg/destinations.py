@@ -8,6 +8,8 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
+from fragir.dialects.linalg.constants import is_held
+
 PACKING = ("linalg.pack", "linalg.unpack", "tensor.pack", "tensor.unpack")
 """Tensors in tiles, and back, under the names that MLIR has had for them."""
 INTO = frozenset(("tensor.insert_slice", "tensor.insert", *PACKING))
@@ -61,12 +63,13 @@ def _returned_value(result: OpResult) -> SSAValue:
 def homes_of(values: Sequence[SSAValue]) -> list[BlockArgument | None]:
     """For each value that is returned the argument that it is computed in the place of.
 
-    None where there is none: it starts from nothing, or is an argument as it came, or another value
-    is returned there already.
+    None where there is none: it starts from nothing or a constant, or is an argument as it came, or
+    another value is returned there already.
     """
     homes: list[BlockArgument | None] = []
     for value in values:
         start = chain_start(value)
         home = start if isinstance(start, BlockArgument) and is_built(value) else None
+        home = None if home is not None and is_held(home) else home
         homes.append(None if home in homes else home)
     return homes

@@ -28,29 +28,31 @@ def follow_trial(trial: Trial, seed: int) -> dict[str, ElementEquality]:
     results = trial.copies()
     inputs: list[Values | None] = []
     known: list[tuple[Array, str, Values]] = []
-    for slot, array in zip(trial.slots, results, strict=True):
+    held = trial.kernel.held.arrays
+    for at, (slot, array) in enumerate(zip(trial.slots, results, strict=True)):
         values = None
-        if slot.shape is not None and slot.element in FOLLOWED:
+        if at not in held and slot.shape is not None and slot.element in FOLLOWED:
             values = Values.random(decode(array, slot.element), rng)
             known.append((array, slot.element, values))
         inputs.append(values)
-    wanted = evaluate_elements(
+    found = evaluate_elements(
         trial.function(),
-        trial.inputs,
-        inputs,
+        trial.of_written(trial.inputs),
+        trial.of_written(inputs),
         target=trial.machine or trial.target,
         grid=trial.blocks(),
         source=trial.text,
     )
+    wanted = dict(zip(trial.of_written(range(len(results))), found, strict=True))
     followed = follow(known)
     options = {"target": trial.target, "limit": trial.limit, "jobs": 1, "checks": [followed]}
     trial.run_once(results, options)
-    found: dict[str, ElementEquality] = {}
+    equalities: dict[str, ElementEquality] = {}
     for i in trial.expected:
         slot, expected = trial.slots[i], wanted[i]
         if expected is None or slot.element not in FOLLOWED:
             continue
         values, lost = expected
         got = followed.output(results[i], slot.element, values.shape)
-        found[slot.name] = equality(got, values, lost, bool(followed.opaque))
-    return found
+        equalities[slot.name] = equality(got, values, lost, bool(followed.opaque))
+    return equalities

@@ -131,7 +131,9 @@ class Trial:
         compiled = [argument.dims for argument in self.kernel.signature]
         of_linalg = any(op.name.startswith(("linalg.", "memref.copy")) for op in function.walk())
         self.slots = slots(function, compiled if of_linalg else ())
-        values = self._given(given)
+        held = self.kernel.held.arrays
+        constants = {self.slots[at].name: array for at, array in held.items()}
+        values = constants | self._given(given)
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
         self.sizes = resolve(self.slots, sizes, arrays)
@@ -204,6 +206,7 @@ class Trial:
     def assemble(self) -> None:
         """PTX to a cubin, where there is a ptxas: an emulator needs none."""
         from fragir.toolchain.find import PTXAS, find
+        from fragir.toolchain.sass import tensor_instructions
 
         try:
             find(PTXAS)
@@ -223,7 +226,7 @@ class Trial:
         self.registers = max(info.registers for info in entries)
         self.spills = sum(info.spill_stores + info.spill_loads for info in entries)
         self.shared = max(info.shared for info in entries)
-        self.tensor_instructions = _tensor_instructions(assembled.cubin)
+        self.tensor_instructions = tensor_instructions(assembled.cubin)
 
     def evaluate(self) -> None:
         """What the outputs must be; errors of the program appear here with their place in it."""
@@ -235,19 +238,27 @@ class Trial:
             raise FragirError(
                 f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
             )
-        expected = self.run_timed(
+        found = self.run_timed(
             "reference",
             "evaluating the reference",
             lambda: evaluate(
                 function,
-                self.inputs,
+                self.of_written(self.inputs),
                 target=self.machine or self.target,
                 grid=self.blocks(),
                 source=self.text,
                 unknown=self._note_unknown,
             ),
         )
-        self.expected = {i: x for i, x in enumerate(expected) if x is not None and i in written}
+        expected = dict(zip(self.of_written(range(len(self.inputs))), found, strict=True))
+        self.expected = {i: x for i, x in expected.items() if x is not None and i in written}
+
+    def of_written(self, values: Sequence[T]) -> list[T]:
+        """Of one value for each of the kernel's arguments those of the program as it was written:
+        it has its constants itself.
+        """
+        held = self.kernel.held.arrays
+        return [value for at, value in enumerate(values) if at not in held]
 
     def blocks(self) -> tuple[int, int, int]:
         """The grid that the reference evaluates: of a program without blocks one."""
@@ -477,26 +488,6 @@ def _stdout_to_stderr() -> Generator[None]:
 
 def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-_TENSOR_OPCODES = (
-    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"),
-    *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
-    *("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"),
-)
-
-
-def _tensor_instructions(cubin: bytes) -> str | None:
-    """`32 HMMA`: how many stand in the SASS; None without an nvdisasm for this machine."""
-    from fragir.toolchain.find import NVDISASM, find
-    from fragir.toolchain.sass import disassemble, opcodes
-
-    try:
-        find(NVDISASM)
-        counts = opcodes(disassemble(cubin))
-    except FragirError:  # none, or one that knows this machine no more
-        return None
-    return ", ".join(f"{counts[name]} {name}" for name in _TENSOR_OPCODES if counts[name]) or "none"
 
 
 # -- trial check -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fragir.compilation.arguments import (
     scalar,
 )
 from fragir.compilation.arrays import Borrowed
+from fragir.compilation.constants import HeldConstants
 from fragir.compilation.signature import Argument, Interface
 from fragir.errors import (
     FragirError,
@@ -73,6 +74,11 @@ class Compiled(ABC):
     _entries: dict[tuple[str, ...], Compiled] = field(
         default_factory=dict[tuple[str, ...], "Compiled"], init=False, compare=False
     )
+
+    @cached_property
+    def held(self) -> HeldConstants:
+        """The arrays of its constants (`Argument.constant`), which a call fills in."""
+        return HeldConstants(self.signature)
 
     is_program: ClassVar[bool] = False
     """Whether a call launches several kernels: a `fragir.host.Program`."""
@@ -133,6 +139,7 @@ class Compiled(ABC):
                 made = self
             if made.ptx == self.ptx:
                 made = self
+            vars(made)["held"] = self.held  # they lie on a GPU once
             if made is not self:
                 words = ", ".join(f"{name} is a multiple of {wanted[name]}" for name in kept)
                 made.remarks = (f"the entry relies on it: {words}", *made.remarks)
@@ -197,7 +204,7 @@ class Compiled(ABC):
 
     def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
         """The named sizes that the arrays' shapes give; FragirError where they contradict."""
-        return self._bind(self._views(arguments))
+        return self._bind(self._views(self._given(arguments)))
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """FragirError for sizes that break what the program promises of them."""
@@ -248,7 +255,7 @@ class Compiled(ABC):
 
     def _views(self, arguments: Sequence[object]) -> list[ArrayView | None]:
         """The arrays among the arguments, each checked against its declaration."""
-        pairs = zip(self.signature, self._require_count(arguments), strict=True)
+        pairs = zip(self.signature, arguments, strict=True)
         return [
             declared_view(
                 _bytes_of(value, a) if a.either_sign else value, a.type, a.name, a.dims, a.strides
@@ -258,14 +265,25 @@ class Compiled(ABC):
             for a, value in pairs
         ]
 
-    def _require_count(self, arguments: Sequence[object]) -> Sequence[object]:
+    @property
+    def _taken(self) -> list[str]:
+        """The names of the arguments that a caller gives."""
+        return [argument.name for argument in self.signature if argument.constant is None]
+
+    def _given(self, arguments: Sequence[object]) -> Sequence[object]:
+        """What a caller gives with the constants in between; with others in their place where it
+        gives all.
+        """
         check_kind(arguments, Sequence, "arguments are a tuple or list")
-        if len(arguments) != len(self.signature):
-            names = ", ".join(argument.name for argument in self.signature)
+        taken = self._taken
+        if len(arguments) == len(self.signature):
+            return arguments
+        if len(arguments) != len(taken):
+            names = ", ".join(taken)
             raise FragirError(
-                f"{self.name} takes {len(self.signature)} arguments ({names}), not {len(arguments)}"
+                f"{self.name} takes {len(taken)} arguments ({names}), not {len(arguments)}"
             )
-        return arguments
+        return self.held.fill(arguments)
 
     @staticmethod
     def _place(on: Place, views: Sequence[ArrayView | None], asked: Sequence[str]) -> Place:
@@ -296,7 +314,7 @@ class Kernel(Compiled):
     """What one lane does, of which `ptx` is the text."""
 
     def __repr__(self) -> str:
-        arguments = ", ".join(argument.name for argument in self.signature)
+        arguments = ", ".join(self._taken)
         threads = "x".join(map(str, self.block))
         lines = self.ptx.count("\n")
         return (
@@ -387,6 +405,7 @@ class Kernel(Compiled):
 
     def parameters(self, arguments: Sequence[object]) -> list[object]:
         """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
+        arguments = self._given(arguments)
         views = self._views(arguments)
         self._bind(views)
         return self._parameters(arguments, views, self._borrow(views))
@@ -432,6 +451,7 @@ class Kernel(Compiled):
         `resident`: blocks that run at once, instead of those that `Kernel.resident` says. `options`
         as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
         """
+        arguments = tuple(self._given(arguments))
         views = self._views(arguments)
         sizes = self._bind(views)
         entry = self.entry_for(sizes | self._strides(views))
@@ -475,7 +495,13 @@ class Kernel(Compiled):
         `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
         """
         check_one_of(on, PLACES, "on")
+        arguments = tuple(self._given(arguments))
         views = self._views(arguments)
+        asked = _asked_options(options)
+        on = self._place(on, views, asked)
+        if on == "gpu":
+            arguments = tuple(self.held.on_gpu(arguments))
+            views = self._views(arguments)
         self._bind(views)
         borrowed = self._borrow(views)
         parameters = self._parameters(arguments, views, borrowed)
@@ -489,8 +515,6 @@ class Kernel(Compiled):
         )
         if problem is not None:
             raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
-        asked = _asked_options(options)
-        on = self._place(on, views, asked)
         report = None
         how: dict[str, Any] = {
             "grid": blocks,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
 from xdsl.ir import Attribute
 
 from fragir.errors import short_text
@@ -34,6 +34,8 @@ class Argument:
     either_sign: bool = False
     """Whether arrays of bytes may have a sign or none: the program declares i1, or conditions
     (`frag.bool`), or bytes that the kernel reads otherwise than it says."""
+    constant: DenseIntOrFPElementsAttr | None = None
+    """The elements of an array that the program brings along: no caller gives it."""
 
     def __repr__(self) -> str:
         return short_text(f"<argument {self.name}: {self.type}>")
@@ -79,6 +81,7 @@ def interface_of(function: func.FuncOp) -> Interface:
 def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
     """What a function takes, with the names of its dynamic sizes."""
     from fragir.dialects import frag
+    from fragir.dialects.linalg.constants import constant_of_argument
     from fragir.dialects.shorthands import is_memref
 
     result: list[Argument] = []
@@ -96,5 +99,6 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
         said = *frag.size_names(function, i), frag.least_of(function, i)
         given = function.arg_attrs
         is_bool = given is not None and "frag.bool" in given.data[i].data
-        result.append(Argument(name, type_, *said, either_sign=is_bool))
+        constant = constant_of_argument(function, i)
+        result.append(Argument(name, type_, *said, either_sign=is_bool, constant=constant))
     return tuple(result)

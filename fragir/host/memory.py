@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from fragir.compilation.arguments import row_major
+from fragir.compilation.constants import GpuArray
 from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError
 
@@ -90,24 +90,6 @@ class HostArena:
 
 
 _PAGE = 256
-
-
-@dataclass(frozen=True)
-class GpuArray:
-    """Memory on a GPU, by the CUDA array interface (version 3)."""
-
-    address: int
-    shape: tuple[int, ...]
-    typestr: str
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, object]:
-        return {
-            "shape": self.shape,
-            "typestr": self.typestr,
-            "data": (self.address, False),
-            "version": 3,
-        }
 
 
 class GpuArena:

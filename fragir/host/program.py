@@ -41,7 +41,7 @@ class Program(Compiled):
     source: str | None = None
 
     def __repr__(self) -> str:
-        arguments = ", ".join(argument.name for argument in self.signature)
+        arguments = ", ".join(self._taken)
         count = len(self.plan.launches)
         return f"<{self.name}({arguments}) for {self.target}: {count} launches>"
 
@@ -104,6 +104,7 @@ class Program(Compiled):
         Options as of a kernel's call; with `check` every temporary is an array of its own, so that
         what lies beside it is found to be outside.
         """
+        arguments = tuple(self._given(arguments))
         views = self._views(arguments)
         entry = self.entry_for(self._bind(views) | self._strides(views))
         if entry is not self:
@@ -112,7 +113,8 @@ class Program(Compiled):
         place = self._place(on, views, asked)
         more = {"resident": resident, **options}
         if place == "gpu":
-            self._on_gpu(arguments, views, more)
+            arguments = tuple(self.held.on_gpu(arguments))
+            self._on_gpu(arguments, self._views(arguments), more)
             return None
         return self._emulate(arguments, views, more)
 
@@ -120,10 +122,13 @@ class Program(Compiled):
         """The launches on these arrays, which lie on a GPU, as a CUDA graph: `graph.launch()`."""
         from fragir.host.running import Graph
 
+        arguments = tuple(self._given(arguments))
         views = self._views(arguments)
         entry = self.entry_for(self._bind(views) | self._strides(views))
         if entry is not self:
             return entry.graph(*arguments)
+        arguments = tuple(self.held.on_gpu(arguments))
+        views = self._views(arguments)
         for argument, view in zip(self.signature, views, strict=True):
             if view is not None and not view.on_gpu:
                 raise FragirError(

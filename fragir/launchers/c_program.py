@@ -264,7 +264,8 @@ class _Program:
                 threads=math.prod(plan.block),
                 grid=f"   {', '.join(map(formula, plan.grid))}",
             ),
-            f"\nstatic const unsigned long long {prefix}_cubin[] = {{\n{_words(cubin)}}};\n",
+            _data(f"{prefix}_cubin", cubin),
+            *(_data(f"{self.names[name]}_data", data) for name, data in plan.constants),
         ]
         allow = SHARED.format(shared=plan.shared) if plan.shared else ""
         allow += NON_PORTABLE if math.prod(plan.cluster) > 8 else ""
@@ -320,6 +321,8 @@ class _Program:
         ]
         clustered = math.prod(plan.cluster) > 1
         lines += ["    CUlaunchAttribute attribute;"] if clustered else []
+        for name, _ in plan.constants:
+            lines.append(f"    static CUdeviceptr {self.names[name]} = 0;")
         for one in plan.parameters:
             if isinstance(one, Size):
                 lines.append(f"    int {self.names[one.name]} = {self.sizes[one.of]};")
@@ -364,6 +367,8 @@ class _Program:
                     else f"    if ({axis}_blocks % {blocks}) return CUDA_ERROR_INVALID_VALUE; "
                     "/* no whole clusters */"
                 )
+        for name, data in plan.constants:
+            lines += self._constant(self.names[name], len(data))
         for one in plan.parameters:
             lines += self._map(one) if isinstance(one, Map) else ()
         lines.append("    memset(&config, 0, sizeof config);")
@@ -382,6 +387,14 @@ class _Program:
             lines += ["    config.attrs = &attribute;", "    config.numAttrs = 1;"]
         lines.append("    return cuLaunchKernelEx(&config, function, parameters, 0);")
         return "\n".join([*lines, "}", ""])
+
+    @staticmethod
+    def _constant(name: str, size: int) -> Iterator[str]:
+        """Puts a constant on the device, with the first launch."""
+        yield f"    if (!{name}) {{"
+        yield f"        CHECK(cuMemAlloc(&{name}, {size}));"
+        yield f"        CHECK(cuMemcpyHtoD({name}, {name}_data, {size}));"
+        yield "    }"
 
     def _grid_limits(self) -> Iterator[str]:
         """No more blocks than run at once, where the kernel asks for that."""
@@ -500,6 +513,10 @@ def _read(scalar: ByValue, text: str) -> str:
 
 def _ceiling_text(size: str, divisor: int) -> str:
     return size if divisor == 1 else f"(({size} + {divisor - 1}) / {divisor})"
+
+
+def _data(name: str, data: bytes) -> str:
+    return f"\nstatic const unsigned long long {name}[] = {{\n{_words(data)}}};\n"
 
 
 def _words(data: bytes) -> str:

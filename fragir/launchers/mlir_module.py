@@ -18,7 +18,10 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     StridedLayoutAttr,
+    StringAttr,
     SymbolRefAttr,
+    TensorType,
+    UnitAttr,
     UnregisteredOp,
     i32,
     i64,
@@ -33,6 +36,7 @@ from fragir.dialects.frag.grid import BlockCount, Extent
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.host import Program
+from fragir.mlir.resources import constant_of_bytes
 
 INDEX = IndexType()
 
@@ -50,13 +54,17 @@ def module(kernel: Compiled) -> str:
         function.attributes.clear()
     kernels: Mapping[str, Kernel] = {part.name: part for part in kernel.parts}
     function.arg_attrs = None
+    constants = _bring_constants(function, kernel)
     for op in list(function.walk()):
         if isinstance(op, frag.LaunchOp):
             one = kernels[op.callee.string_value()]
             _Launch(op, one, binary).replace(list(op.arguments))
     _allocate_there(function)
     stream = StringIO()
-    Printer(stream, indent_num_spaces=2).print_op(function)
+    printer = Printer(stream, indent_num_spaces=2)
+    for op in (*constants, function):
+        printer.print_op(op)
+        stream.write("\n")
     body = "".join(f"  {line}\n" for line in stream.getvalue().splitlines())
     target = f'#nvvm.target<chip = "{kernel.target}">'
     held = f"#gpu.object<{target}, assembly = {_quote(kernel.ptx)}>"
@@ -199,6 +207,35 @@ class _Launch:
     def _insert(self, op: Operation) -> SSAValue:
         Rewriter.insert_op(op, InsertPoint.before(self._op))
         return op.results[0]
+
+
+def _bring_constants(function: func.FuncOp, kernel: Compiled) -> list[memref.GlobalOp]:
+    """Constants are globals of the module, and no arguments: the function copies them."""
+    made: list[memref.GlobalOp] = []
+    block = function.body.block
+    first, end = block.first_op, block.last_op
+    assert first is not None
+    assert end is not None
+    for at, array in kernel.held.arrays.items():
+        value, argument = block.args[at], kernel.signature[at]
+        type_ = memref_type(value.type)
+        elements = constant_of_bytes(
+            array.tobytes(), TensorType(type_.element_type, type_.get_shape())
+        )
+        name, only = StringAttr(f"{kernel.name}_{argument.name}"), StringAttr("private")
+        made.append(memref.GlobalOp.get(name, type_, elements, only, UnitAttr()))
+        given = memref.GetGlobalOp(name.data, type_)
+        there = _generic_operation("gpu.alloc", [], [0, 0, 0], [type_])
+        there.results[0].name_hint = argument.name
+        copied = _generic_operation("gpu.memcpy", [there.results[0], given.memref], None)
+        back = _generic_operation("gpu.dealloc", [there.results[0]], None)
+        Rewriter.insert_op([given, there, copied], InsertPoint.before(first))
+        Rewriter.insert_op(back, InsertPoint.before(end))
+        value.replace_all_uses_with(there.results[0])
+    for at in reversed(kernel.held.arrays):
+        block.erase_arg(block.args[at])
+    function.update_function_type()
+    return made
 
 
 def _allocate_there(function: func.FuncOp) -> None:

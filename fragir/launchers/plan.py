@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -25,7 +26,8 @@ class Array:
     """An array argument: elements by their PTX type, extents, strides in elements.
 
     A stride is a product: of numbers and sizes. `least` is how large it must be in each dimension:
-    (size, divisor), rounded up; () is any size.
+    (size, divisor), rounded up; () is any size. `constant`: its bytes, where the program brings it
+    along and the launcher puts it on the GPU.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Array:
     shape: tuple[Number, ...]
     strides: tuple[tuple[Number, ...], ...]
     least: tuple[tuple[Number, int], ...] = ()
+    constant: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,13 @@ class LaunchPlan:
     @property
     def arguments(self) -> tuple[Array | ByValue | BareAddress, ...]:
         """What a caller gives beside sizes."""
-        return tuple(
-            one for one in self.parameters if isinstance(one, Array | ByValue | BareAddress)
-        )
+        given = (x for x in self.parameters if isinstance(x, Array | ByValue | BareAddress))
+        return tuple(x for x in given if not isinstance(x, Array) or x.constant is None)
+
+    @property
+    def constants(self) -> tuple[tuple[str, bytes], ...]:
+        """The names and bytes of arrays that no caller gives."""
+        return tuple((one.name, one.constant) for one in self.arrays if one.constant is not None)
 
     @property
     def resident(self) -> bool:
@@ -152,7 +159,7 @@ def plan_of(kernel: Kernel) -> LaunchPlan:
 
 def _parameters(kernel: Kernel) -> Iterator[Parameter]:
     """In the order of the PTX: each array is followed by its dynamic sizes and strides."""
-    for argument in kernel.signature:
+    for number, argument in enumerate(kernel.signature):
         if argument.is_pointer:
             yield BareAddress(argument.name)
         elif argument.is_tensor_map:
@@ -164,7 +171,8 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
             bits = element_bits(argument.type)
             yield ByValue(argument.name, element_name(argument.type), max(8, bits) // 8)
         else:
-            yield from _array(argument)
+            held = None if argument.constant is None else kernel.held.arrays[number].tobytes()
+            yield from _array(argument, held)
     for record in kernel.tensor_maps:
         array = kernel.signature[record.array]
         bits = element_bits(memref_type(array.type).element_type)
@@ -188,7 +196,7 @@ _MAP_TYPES = {
 }
 
 
-def _array(argument: Argument) -> Iterator[Parameter]:
+def _array(argument: Argument, constant: bytes | None) -> Iterator[Parameter]:
     assert is_memref(argument.type)
     element = memref_type(argument.type).element_type
     strides = argument.strides
@@ -200,6 +208,7 @@ def _array(argument: Argument) -> Iterator[Parameter]:
         argument.dims,
         products,
         tuple((extent.size, extent.divisor) for extent in argument.least),
+        constant,
     )
     for number, size in enumerate((*argument.dims, *(strides or ()))):
         if isinstance(size, str):
@@ -283,6 +292,10 @@ def document(plan: LaunchPlan, kernel: Kernel) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
 def _parameter(one: Parameter) -> dict[str, object]:
     match one:
         case Array():
@@ -295,6 +308,7 @@ def _parameter(one: Parameter) -> dict[str, object]:
                 "shape": list(one.shape),
                 "strides": [list(part) for part in one.strides],
                 "least": [{"size": size, "divisor": divisor} for size, divisor in one.least],
+                **({} if one.constant is None else {"constant": _base64(one.constant)}),
             }
         case ByValue():
             return {"kind": "scalar", "name": one.name, "bytes": one.bytes, "type": one.type}

@@ -41,6 +41,7 @@ GRID = {counts}
 PROMISES = {promises}  # of what sizes are multiples
 COUNTS = {products}  # numbers times sizes, which the kernel counts in 32 bits
 PARAMETERS = {parameters}
+CONSTANTS = {constants}  # arrays that are put on the GPU with the first launch
 
 _MAX_SHARED, _NON_PORTABLE, _CLUSTER_DIMENSION, _MULTIPROCESSORS = 8, 14, 4, 16
 
@@ -183,7 +184,19 @@ def _bound(arguments):
 
 
 def _given():
-    return [one for one in PARAMETERS if one[0] in ("array", "scalar", "pointer")]
+    kinds = "array", "scalar", "pointer"
+    return [one for one in PARAMETERS if one[0] in kinds and one[1] not in CONSTANTS]
+
+
+def _constant(name, _there={{}}):
+    """The address of a constant in the current context."""
+    key = _context(), name
+    if key not in _there:
+        data, address = base64.b64decode(CONSTANTS[name]), ctypes.c_uint64()
+        _do("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(len(data)))
+        _do("cuMemcpyHtoD_v2", address, data, ctypes.c_size_t(len(data)))
+        _there[key] = address.value
+    return _there[key]
 
 
 def _map(parameter, addresses, sizes):
@@ -244,7 +257,9 @@ def launch(*arguments, stream=0):
     for parameter in PARAMETERS:
         kind, name = parameter[:2]
         if kind == "array":
-            addresses[name] = values[name].__cuda_array_interface__["data"][0]
+            held = name in CONSTANTS
+            there = None if held else values[name].__cuda_array_interface__["data"]
+            addresses[name] = _constant(name) if held else there[0]
             value = ctypes.c_uint64(addresses[name])
         elif kind == "pointer":
             value = ctypes.c_uint64(values[name])
@@ -300,6 +315,9 @@ def program(plan: LaunchPlan, cubin: bytes) -> str:
         promises=plan.promises,
         products=plan.counts,
         parameters=pprint.pformat([_parameter(one) for one in plan.parameters], width=100),
+        constants=pprint.pformat(
+            {name: base64.b64encode(data).decode() for name, data in plan.constants}, width=100
+        ),
         cubin=textwrap.fill(encoded, 100),
     )
 

@@ -34,6 +34,7 @@ from xdsl.utils.lexer import Input, Span
 from fragir import plugins
 from fragir.errors import FragirError, pass_on
 from fragir.mlir.lexer import DenseLiterals, Lexer
+from fragir.mlir.resources import put_in_place
 
 # -- dominance -------------------------------------------------------------------------------------
 # Whether every value is defined before it is used.
@@ -196,11 +197,15 @@ def message_of(error: BaseException) -> str:
 def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
     """A verified module; FragirError with the place of what is wrong."""
     try:
-        module = LocatingParser(ctx, text, name).parse_module()
+        parser = LocatingParser(ctx, text, name)
+        module = parser.parse_module()
     except ParseError as error:
         raise from_parse_error(error, name) from error
     except RecursionError:
         raise FragirError("the text is nested too deeply", file=name) from None
+    broken = put_in_place(module, parser.blobs)
+    if broken is not None:
+        raise error_at_operation(*broken, text)
     try:
         verify(module, text)
     except FragirError:

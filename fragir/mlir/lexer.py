@@ -18,6 +18,8 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 
+from fragir.mlir.resources import Resources
+
 if TYPE_CHECKING:
     from xdsl.parser.attribute_parser import AttrParser
 
@@ -83,7 +85,8 @@ class Lexer(MLIRLexer):
 # out.
 
 MOST_ELEMENTS = 1 << 16
-"""Elements of a `dense<...>` that are written out; the splat of a tensor may have any number."""
+"""Elements of a `dense<...>` that are written out one by one; those in hexadecimal, and the splat
+of a tensor, may have any number."""
 
 
 @dataclass
@@ -101,7 +104,7 @@ class _Bits(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage
         return type.unpack(bits.to_bytes(size, "little"), 1)[0]
 
 
-class DenseLiterals(Parser):
+class DenseLiterals(Resources):
     """Reads the elements of constants."""
 
     _is_splat = False
@@ -127,9 +130,8 @@ class DenseLiterals(Parser):
         if self._is_splat and isinstance(type_, TensorType):
             self._splat_type = type_
             return TensorType(type_.element_type, [1])
-        self.raise_error(
-            f"a constant of {count} elements; the limit is {MOST_ELEMENTS}", start, self.pos
-        )
+        words = f"a constant of {count} elements; at most {MOST_ELEMENTS} are written out"
+        self.raise_error(f'{words}, dense<"0x..."> may have any number', start, self.pos)
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
         """As xDSL's; a large splat keeps its one number."""

@@ -84,3 +84,20 @@ def opcodes(sass: str, *, full: bool = False, predicated: bool = False) -> Count
     found: list[tuple[str, str]] = _INSTRUCTION.findall(sass)
     names = [name for guard, name in found if guard or not predicated]
     return Counter(names if full else (name.split(".")[0] for name in names))
+
+
+_TENSOR_OPCODES = (
+    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"),
+    *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+    *("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"),
+)
+
+
+def tensor_instructions(cubin: bytes) -> str | None:
+    """`32 HMMA`: how many stand in the SASS; None without an nvdisasm for this machine."""
+    try:
+        find(NVDISASM)
+        counts = opcodes(disassemble(cubin))
+    except FragirError:  # none, or one that knows this machine no more
+        return None
+    return ", ".join(f"{counts[name]} {name}" for name in _TENSOR_OPCODES if counts[name]) or "none"

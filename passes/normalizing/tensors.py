@@ -14,13 +14,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from fragir.dialects.linalg.constants import hold_constant
 from fragir.dialects.linalg.destinations import PACKING
 from fragir.dialects.memory_types import mixed_numbers
 from fragir.dialects.shorthands import integers
 from fragir.dialects.tensors.packing import Packing, PacksInTiles
 from fragir.mlir.diagnostics import fail
-from fragir.passes.normalizing.building import MOST_ELEMENTS, Size, Tensor, TensorBuilder, index_in
+from fragir.passes.normalizing.building import Size, Tensor, TensorBuilder, index_in
 
+MOST_WRITTEN = 16
+"""Of a constant that is a choice by place; one of more elements is held in memory."""
 MOST_JOINED = 4
 """Of joined tensors that are a choice by place: each element reads all of them."""
 
@@ -31,7 +34,7 @@ def expand_tensors(function: func.FuncOp) -> None:
         if isinstance(op, tensor.InsertSliceOp) and _is_insertion(op.result):
             continue  # a part of what the last one of a chain makes
         if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, TensorType):
-            _constant(op)
+            _constant(op, function)
         elif op.parent is function.body.blocks.first:
             _expand(op)
     for op in list(function.body.ops if function.body.blocks else ()):
@@ -81,23 +84,21 @@ def _yielded_value(
     fail(op, f"the region of {op.name} yields nothing")
 
 
-def _constant(op: arith.ConstantOp) -> None:
-    """A table; one number is a fill."""
+def _constant(op: arith.ConstantOp, function: func.FuncOp) -> None:
+    """A table, written out or held; one number is a fill."""
     at = TensorBuilder(op)
     type_ = at.require_tensor(op.result.type)
     value = op.value
     if not isinstance(value, DenseIntOrFPElementsAttr):
-        fail(op, f"{value} is not supported; write dense<...>, or pass an argument")
-    numbers = list(value.iter_attrs())
-    if 0 not in type_.get_shape() and all(number == numbers[0] for number in numbers):
-        at.replace(at.fill(at.put(arith.ConstantOp(numbers[0])), type_))
+        fail(op, f"the text has no {value}; print it with its resources, or pass an argument")
+    data, size = value.data.data, len(value.data.data) // max(1, len(value))
+    if data and data == data[:size] * (len(data) // size):
+        at.replace(at.fill(at.put(arith.ConstantOp(next(value.iter_attrs()))), type_))
         return
-    if len(numbers) > MOST_ELEMENTS:
-        fail(
-            op,
-            f"a table of {len(numbers)} elements is not written out; pass it as an argument, or "
-            f"give at most {MOST_ELEMENTS}",
-        )
+    if len(value) > MOST_WRITTEN:
+        Rewriter.replace_op(op, [], [hold_constant(function, op.result, value)])
+        return
+    numbers = list(value.iter_attrs())
     made = {number: at.put(arith.ConstantOp(number)) for number in dict.fromkeys(numbers)}
     at.replace(at.table([made[number] for number in numbers], type_))
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.host.test_programs import CHAIN, KERNEL
+from tests.linalg.held import layers, weights
 
 
 @pytest.fixture
@@ -40,3 +41,14 @@ def test_what_else_takes_a_program(fragir: Any, file: str) -> None:
     assert result.code == 1
     assert "launches several kernels" in result.err
     assert fragir("sass", file).code == 0
+
+
+def test_constants_of_the_text(fragir: Any, tmp_path: Path) -> None:
+    """They are no inputs, and numbers where functions of the inputs are compared."""
+    path = tmp_path / "layers.mlir"
+    path.write_text(layers(weights()))
+    result = fragir("run", str(path), "--on", "emulator", "--json", "--exact", "--check")
+    document = json.loads(result.out)
+    assert (result.code, document["result"], document["findings"]) == (0, "PASS", [])
+    assert document["exact"]["result"]["verdict"] == "the same function"
+    assert fragir("explain", str(path), "--check", "-o", str(tmp_path / "page.html")).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import os
@@ -325,6 +326,79 @@ except ValueError as error:
 """)
     done = run([sys.executable, "main.py"], tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
     assert (done.stderr, done.stdout[:21]) == ("", "m is 2^31 or more wit")
+
+
+HELD = """
+func.func @add(%x: memref<32xf32>, %c: memref<32xf32> {frag.constant = dense<"0xBYTES"> :
+    tensor<32xf32>}, %y: memref<32xf32>) attributes {frag.warps = array<i64: 1, 1>} {
+  %a = frag.load %x[0] : memref<32xf32> -> !frag.tile<32xf32>
+  %b = frag.load %c[0] : memref<32xf32> -> !frag.tile<32xf32>
+  %s = frag.map %a, %b : !frag.tile<32xf32>, !frag.tile<32xf32> -> !frag.tile<32xf32> {
+  ^bb0(%v: f32, %w: f32):
+    %z = arith.addf %v, %w : f32
+    frag.yield %z : f32
+  }
+  frag.store %s, %y[0] : !frag.tile<32xf32>, memref<32xf32>
+  func.return
+}
+"""
+
+
+@NEEDS
+def test_constants_are_put_on_the_gpu(tmp_path: Path, stand_in: Path) -> None:
+    """Once, by launchers that have their bytes."""
+    held = np.arange(32, dtype=np.float32)
+    kernel = fragir.compile(HELD.replace("BYTES", held.tobytes().hex()))
+    parameters = json.loads(launcher(kernel, "json"))["parameters"]
+    assert [one["name"] for one in parameters] == ["x", "c", "y"]
+    assert [base64.b64decode(one.get("constant", "")) for one in parameters] == [
+        b"",
+        held.tobytes(),
+        b"",
+    ]
+    text = f"""#define ADD_NO_MAIN
+{launcher(kernel, "c")}
+int main(void)
+{{
+    unsigned char found[128];
+    CUfunction function = 0;
+    if (add_launch(function, 0, 4096, 8192) || add_launch(function, 0, 4096, 8192)) return 1;
+    cuMemcpyDtoH(found, CONSTANT, sizeof found);
+    for (int i = 0; i < 128; i++) printf("%d ", found[i]);
+    return 0;
+}}
+"""
+    # the launch's own variable, as one of the file, so that its memory can be looked at
+    own, head = "    static CUdeviceptr c = 0;\n", "static CUresult add_launch"
+    assert (text.count(own), text.count(head)) == (1, 1)
+    text = text.replace(own, "").replace(head, f"static CUdeviceptr c;\n{head}")
+    text = text.replace("CONSTANT", "c")
+    program = build(text, tmp_path, stand_in, "-Wno-unused")
+    done = run([str(program)], tmp_path, kernel)
+    assert (done.returncode, done.stderr) == (0, "")
+    # the stand-in's kernel adds one to every byte, and has run twice
+    assert [int(word) for word in done.stdout.split()] == [
+        (byte + 2) % 256 for byte in held.tobytes()
+    ]
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text(
+        """
+import numpy as np
+import add
+
+class OnGpu:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = dict(array.__array_interface__)
+
+x, y = np.zeros(32, np.float32), np.zeros(32, np.float32)
+for _ in range(2):
+    add.launch(OnGpu(x), OnGpu(y))
+"""
+    )
+    done = run([sys.executable, "main.py"], tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = (one["parameters"][1] for one in launches(tmp_path))
+    assert first == second
 
 
 ROWS, TURNED = "memref<?x?xf16, strided<[?, 1]>>", "memref<?x?xf16, strided<[1, ?]>>"

@@ -12,6 +12,7 @@ import pytest
 import fragir
 from fragir.compilation.kernel import Kernel
 from fragir.launchers import launcher
+from tests.linalg.held import layers, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MLIR_OPT = shutil.which("mlir-opt-19") or shutil.which("mlir-opt")
@@ -46,6 +47,19 @@ def test_launches_give_what_kernels_take(
         entry_text = kernel.ptx.partition(f".entry {one}(")[2].partition(")\n")[0]
         taken = [PARAMETERS[t] for t in re.findall(r"\.param \.(\w+)", entry_text)]
         assert types.split(", ")[7:] == taken  # behind the grid, the block and shared memory
+
+
+def test_constants_are_globals() -> None:
+    """The function copies them to memory of the device, and takes them no more."""
+    held = weights()
+    text = launcher(fragir.compile(layers(held)), "mlir")
+    assert "func.func @layers(%arg0: memref<5x8xf32>, %result: memref<5x6xf32>)" in text
+    for name, array in zip(("cst", "cst2", "cst3"), held, strict=True):
+        shape = "x".join(map(str, array.shape))
+        assert f'"memref.global"() <{{sym_name = "layers_{name}"' in text
+        assert re.search(rf"memref.get_global @layers_{name} : memref<{shape}xf32>", text)
+    assert text.count("gpu.memcpy") == 3
+    assert text.count("gpu.alloc") == text.count("gpu.dealloc") == 4
 
 
 @pytest.mark.skipif(MLIR_OPT is None, reason="no mlir-opt (Debian: mlir-19-tools)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -97,3 +98,36 @@ def test_a_graph_works_on_a_gpu(make: Callable[..., Any], program: Program) -> N
     x = np.zeros(256, np.int8)
     with pytest.raises(fragir.FragirError, match=r"x lies on the host; a graph works on arrays on"):
         program.graph(x, x)
+
+
+def test_constants_lie_on_the_gpu_once(make: Callable[..., Any]) -> None:
+    """Copied there with the first launch, for all launches and graphs."""
+    fake = make(8, 8)
+    held = bytes(range(1, 255)) + bytes(2)
+    constant = f'{{frag.constant = dense<"0x{held.hex()}"> : tensor<256xi8>}}'
+    text = TEXT.replace("@main(%x", f"@main(%c: {BYTES} {constant}, %x").replace(
+        "@add(%t, %y)", "@add(%c, %y)"
+    )
+    program = fragir.compile(text)
+    assert isinstance(program, Program)
+    assert repr(program) == "<main(x, y) for sm_80: 2 launches>"
+    x, y = np.zeros(256, np.int8), np.zeros(256, np.int8)
+    for times in (1, 2):
+        program(x, y, on="gpu")
+        ((address, kept),) = fake.memory.items()
+        # the stand-in's kernel adds one to all that it is given, constants too
+        assert bytes(kept) == bytes((byte + times) % 256 for byte in held)
+    memory = [GpuArena(256), GpuArena(256)]
+    element = memref_type(program.signature[0].type).element_type
+    graph = program.graph(*(one.piece(0, (256,), element).value for one in memory))
+    graph.launch()
+    graph.close()
+    assert bytes(fake.memory[address]) == bytes((byte + 3) % 256 for byte in held)
+    for one in memory:
+        one.free()
+    assert list(fake.memory) == [address]
+    assert program(x, y, on="emulator").findings == []
+    assert y.tobytes() == held
+    del program, graph
+    gc.collect()
+    assert not fake.memory
