@@ -125,7 +125,7 @@ _LINE = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
 _PTX = ".nv_debug_ptx_txt"
 _LABEL = re.compile(r"^(\.L\w+):$")
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+((?:@!?U?P\w+\s+)?([A-Z][\w.]*).*?)\s*;")
-_TO = re.compile(r"`\((\.L\w+)\)")
+_TO = re.compile(r"[(, ](\.L\w+)")
 _TWO_WORDS = ("WARPGROUP",)
 _WAIT = re.compile(r"(WARPGROUP\.)?DEPBAR\.LE (?:gsb0|SB0), (0x[0-9a-f]+)$")
 

@@ -18,7 +18,7 @@ from fragir.errors import FragirError
 from fragir.isa.atoms import Repetition, repetition
 from fragir.isa.descriptors import WGMMA, describe
 from fragir.isa.versions import requirement
-from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address
 from fragir.passes.lowering.packed import in_units
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from fragir.isa.canonical import Major
 
 
-class WgmmaOperand:
-    """One operand of wgmma in shared memory, as seen by a warpgroup.
+class DescribedOperand:
+    """One operand of wgmma, as seen by a warpgroup, or of tcgen05.mma in shared memory.
 
     `major` says along which dimension elements are contiguous; K-major, the rows of the memref run
     along M or N. `start` is the first of M or N of this warpgroup. One instruction reads `extent`
-    of M or N and `step` of K. With `target` it is an operand of tcgen05.mma there.
+    of M or N and `step` of K. With `target` it is an operand of tcgen05.mma there, whose upper word
+    is the same for all parts: only the lower one, with the address, is computed.
     """
 
     def __init__(
@@ -67,21 +68,31 @@ class WgmmaOperand:
         if turns:  # slots lie behind each other, and so do their descriptors
             self.memory = memory._replace(slot=(0, 0))
         pointer = self._start(start)
-        self.base = ar.pure(
-            ("descriptor", pointer, fields),
-            (pointer,),
-            lambda: ptx.DescriptorOp(pointer, fields),
-            f"desc_{name}",
-        )
+        self._upper = fields >> 32 if target else None
+        self._base = self._first(pointer, fields)
         if turns and not isinstance(number, int):
-            self.base = self._of_slot(number, step)
+            self._base = self._of_slot(number, step)
+
+    def _first(self, pointer: SSAValue, fields: int) -> SSAValue:
+        """The descriptor, or its lower word, of what begins at the pointer."""
+        ar, name = self.ar, f"desc_{self.name}"
+        key, operands = ("descriptor", pointer, fields), (pointer,)
+        if self._upper is None:
+            return ar.pure(key, operands, lambda: ptx.DescriptorOp(pointer, fields), name)
+        text = "bfe.u32 $0, $1, 4, 14"
+        name = f"start_{self.name}"
+        start = ar.pure(key, operands, lambda: ptx.InstructionOp(text, operands, (INDEX,)), name)
+        return ar.value(ar.add(start, fields & 0xFFFFFFFF))
 
     def _of_slot(self, number: SSAValue, step: int) -> SSAValue:
-        """The descriptor of a slot: its address, in units of 16 bytes, is in the lowest bits."""
-        text, base = f"mad.wide.u32 $0, $1, {step >> 4}, $2", self.base
+        """The same of a slot: its address, in units of 16 bytes, is in the lowest bits."""
+        ar, base = self.ar, self._base
+        if self._upper is not None:
+            return ar.value(ar.add(base, ar.mul(number, step >> 4)))
+        text = f"mad.wide.u32 $0, $1, {step >> 4}, $2"
         key = ("descriptor of a slot", base, number, step)
         operands = number, base
-        return self.ar.pure(
+        return ar.pure(
             key, operands, lambda: ptx.InstructionOp(text, operands, (i64,)), f"desc_{self.name}"
         )
 
@@ -155,10 +166,20 @@ class WgmmaOperand:
         point = layout(**{first: row, second: col})
         assert point is not None
         offset = (point[0] - layout.origin[0]) * self.memory.size
+        if self._upper is not None:
+            return self._whole(self.ar.value(self.ar.add(self._base, offset >> 4)))
         if offset == 0:
-            return self.base
+            return self._base
         step = self.ar.literal(IntegerAttr(offset >> 4, i64))
-        base = self.base
+        base = self._base
         return self.ar.pure(
             ("descriptor+", base, step), (base, step), lambda: arith.AddiOp(base, step)
+        )
+
+    def _whole(self, lower: SSAValue) -> SSAValue:
+        """The descriptor with this lower word."""
+        text = f"mov.b64 $0, {{$1, {self._upper}}}"
+        key = ("descriptor of words", lower, self._upper)
+        return self.ar.pure(
+            key, (lower,), lambda: ptx.InstructionOp(text, (lower,), (i64,)), f"desc_{self.name}"
         )

@@ -177,7 +177,7 @@ def wgmma(
     Each warpgroup computes its block of C; its A and B begin at its own rows and columns. What of C
     is in flight stays in its registers; `scale_d` is for the first step along K.
     """
-    from fragir.passes.lowering.descriptors import WgmmaOperand  # only wgmma has descriptors
+    from fragir.passes.lowering.descriptors import DescribedOperand  # only wgmma has descriptors
 
     tile = frag.tile_of(op.d)
     placement = tile.placement
@@ -203,11 +203,11 @@ def wgmma(
     a_major: Major = "k" if op.a_transposed is None else "mn"
     orders = op.orders()
     b = _require_counted_memory(b, "kn" if b_major == "mn" else "nk", orders, "b")
-    b_side = WgmmaOperand(ar, b, b_major, "b", ar.mul(group_n, cols), n, step)
+    b_side = DescribedOperand(ar, b, b_major, "b", ar.mul(group_n, cols), n, step)
     a_side = None
     if isinstance(a, LaneMemory):
         a = _require_counted_memory(a, "mk" if a_major == "k" else "km", orders, "a")
-        a_side = WgmmaOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
+        a_side = DescribedOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
     repeats_m, repeats_n = rows // 64, cols // n
     positions = _Metadata(ar, instruction, metadata, repeats_m, k // step) if metadata else None
     negated = op.a_negated is not None, op.b_negated is not None

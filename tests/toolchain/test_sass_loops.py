@@ -170,6 +170,14 @@ def test_a_call_of_a_label_is_a_way_out_of_a_loop() -> None:
     assert "EXIT" not in main_loop(called).counts
 
 
+def test_roles_of_triton_begin_with_a_jump_through_a_table() -> None:
+    """Their loops are those that BRX leads to."""
+    ptx = Path(__file__).parents[1] / "foreign/triton_ptx/gemm_special.sm_100.ptx"
+    loop = main_loop(disassemble(assemble(ptx.read_text("utf-8"), "sm_100a").cubin))
+    assert loop.counts["UTCHMMA"] == 4
+    assert not loop.kinds["tma"]
+
+
 def test_errors() -> None:
     with pytest.raises(FragirError, match="no loop with tensor-core"):
         main_loop(RETRY.replace("HGMMA", "FADD"))

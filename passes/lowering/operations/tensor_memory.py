@@ -17,7 +17,7 @@ from fragir.isa.descriptors import instruction_descriptor
 from fragir.isa.tensor_products import check_target, depths
 from fragir.isa.versions import has
 from fragir.layout import Axis, Layout
-from fragir.passes.lowering.descriptors import WgmmaOperand
+from fragir.passes.lowering.descriptors import DescribedOperand
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.tensor_copies import statement
 from fragir.passes.lowering.tensor_memory import starter
@@ -42,8 +42,8 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
     (step, *_), each = depths(op.kind), min(n, MOST_COLUMNS)
     a_major: Major = "k" if op.a_transposed is None else "mn"
     b_major: Major = "k" if op.b_transposed is not None else "mn"
-    left = WgmmaOperand(ar, state.memories[op.a], a_major, "a", 0, M, step, state.target)
-    right = WgmmaOperand(ar, state.memories[op.b], b_major, "b", 0, each, step, state.target)
+    left = DescribedOperand(ar, state.memories[op.a], a_major, "a", 0, M, step, state.target)
+    right = DescribedOperand(ar, state.memories[op.b], b_major, "b", 0, each, step, state.target)
     later = () if op.later is None else (state.scalar(op.later),)
     _, block = op.scaling()
     count = step // block if block else 0
@@ -131,7 +131,7 @@ def copy(lanes: Lanes, op: frag.TensorCopyOp) -> None:
     memory = state.memories[op.source]._replace(
         layout=lines, shape=(_CHUNK_ROWS * across * along, _ROW_BYTES)
     )
-    side = WgmmaOperand(ar, memory, "k", "scales", 0, _CHUNK_ROWS, _ROW_BYTES, state.target)
+    side = DescribedOperand(ar, memory, "k", "scales", 0, _CHUNK_ROWS, _ROW_BYTES, state.target)
     for j in range(along):
         for i in range(across):
             column, _ = scale_place(rows, i * ROWS, j * BLOCKS)
