@@ -14,6 +14,7 @@ from xdsl.dialects import func, memref
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.frag.memory_layout import own_part
 from fragir.dialects.shorthands import memref_type
 from fragir.passes.remarks import align_buffer
 
@@ -42,8 +43,8 @@ class DeadMemory(NamedTuple):
 
 
 def bytes_of_type(memory: Attribute) -> int:
-    """The bytes of static memory."""
-    type_ = memref_type(memory)
+    """The bytes of static memory in a block."""
+    type_ = own_part(memref_type(memory))
     return prod(type_.get_shape()) * ptx.bits(type_.element_type) // 8
 
 

@@ -257,31 +257,50 @@ class SharedAttr(ParametrizedAttribute):
     The last two dimensions form a matrix. Without a swizzle it lies row after row, or as the
     memref's own layout says. A swizzle of W bytes is short for such a layout, the one that wgmma
     and TMA expect and that frees ldmatrix from bank conflicts: `fragir.layout.shared`.
+
+    `#frag.shared<swizzle = 128, pair = row>` is shared memory of a pair of blocks: the even block
+    has the first half of the matrix's rows, or columns, the odd one the other half, each laid out
+    as a matrix of its own. `frag.tcgen05_mma pair` reads it.
     """
 
     name = "frag.shared"
     swizzle: IntAttr
+    pair: StringAttr
 
-    def __init__(self, swizzle: int | IntAttr = 0):
-        super().__init__(IntAttr(swizzle) if isinstance(swizzle, int) else swizzle)
+    def __init__(self, swizzle: int | IntAttr = 0, pair: str | StringAttr = ""):
+        super().__init__(
+            IntAttr(swizzle) if isinstance(swizzle, int) else swizzle,
+            StringAttr(pair) if isinstance(pair, str) else pair,
+        )
 
     def verify(self) -> None:
         if self.swizzle.data not in SWIZZLES:
             raise VerifyException(f"swizzle is one of 0, 32, 64, 128, not {self.swizzle.data}")
+        if self.pair.data not in ("", *HALVED):
+            raise VerifyException(f"a pair shares row or col, not {self.pair.data}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         if not parser.parse_optional_punctuation("<"):
-            return [IntAttr(0)]
+            return [IntAttr(0), StringAttr("")]
         parser.parse_keyword("swizzle")
         parser.parse_punctuation("=")
-        swizzle = parser.parse_integer()
+        swizzle, pair = parser.parse_integer(), ""
+        if parser.parse_optional_punctuation(","):
+            parser.parse_keyword("pair")
+            parser.parse_punctuation("=")
+            pair = parser.parse_identifier("row or col")
         parser.parse_punctuation(">")
-        return [IntAttr(swizzle)]
+        return [IntAttr(swizzle), StringAttr(pair)]
 
     def print_parameters(self, printer: Printer) -> None:
-        if self.swizzle.data:
-            printer.print_string(f"<swizzle = {self.swizzle.data}>")
+        if self.swizzle.data or self.pair.data:
+            pair = f", pair = {self.pair.data}" if self.pair.data else ""
+            printer.print_string(f"<swizzle = {self.swizzle.data}{pair}>")
+
+
+HALVED = ("row", "col")
+"""The dimension that a pair of blocks divides."""
 
 
 SCALES = "scales"

@@ -96,6 +96,9 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
     they fetch of B; A and B have rows of multiples of 16 bytes then. With `consumers = 2` beside
     `roles` two roles of `warps` each take tiles by turns: one stores while the other multiplies.
+
+    In tensor memory `pair` lets the two blocks of a cluster multiply together, each with half of B
+    (cta_group::2), and `cluster = 1` lets each block multiply alone.
     """
 
     name = "frag.matmul"
@@ -120,6 +123,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     warps = opt_attr_def(DenseArrayBase.constr(i64))
     stages = opt_attr_def(IntegerAttr.constr(i64))
     cluster = opt_attr_def(IntegerAttr.constr(i64))
+    pair = opt_attr_def(UnitAttr)
     roles = opt_attr_def(UnitAttr)
     consumers = opt_attr_def(IntegerAttr.constr(i64))
     split_k = opt_attr_def(IntegerAttr.constr(i64))
@@ -305,7 +309,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise VerifyException(
                 f"frag.matmul: {ends} does not say where a group of rows ends for each matrix of B"
             )
-        if self.in_parts or self.cluster is not None:
+        if self.in_parts or self.cluster is not None or self.pair is not None:
             raise VerifyException(
                 "frag.matmul: products of groups of rows have no sums in parts, and no clusters, "
                 "whose blocks would share a matrix of B"
@@ -314,6 +318,10 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     def verify_(self) -> None:
         sizes = m, n, _ = self.sizes()
         whole = (*self.batch(), m, n)
+        if self.pair is not None and self.cluster is not None and self.cluster.value.data != 2:
+            raise VerifyException(
+                "frag.matmul: a pair is a cluster of 2 blocks; leave `cluster` out"
+            )
         for name, memory in zip("AB", self.memories(), strict=False):
             if self.ends is None:
                 _check_batch(name, memory, self.memories()[2])

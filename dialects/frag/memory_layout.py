@@ -32,6 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.attributes import (
+    HALVED,
     ExplicitLayoutAttr,
     SharedAttr,
     TensorMemoryAttr,
@@ -51,6 +52,23 @@ def shared_swizzle(type_: MemRefType[Attribute]) -> int:
     """The bytes of the swizzle that a memref's memory space names; 0 for none."""
     space = type_.memory_space
     return space.swizzle.data if isinstance(space, SharedAttr) else 0
+
+
+def halved_dimension(type_: MemRefType[Attribute]) -> int | None:
+    """The dimension of a matrix of which each block of a pair has half, 0 or 1; None: of none."""
+    space = type_.memory_space
+    if not isinstance(space, SharedAttr) or not space.pair.data:
+        return None
+    return HALVED.index(space.pair.data)
+
+
+def own_part(type_: MemRefType[Attribute]) -> MemRefType[Attribute]:
+    """What a block has of memory: of a pair's its half, else all of it."""
+    dimension = halved_dimension(type_)
+    if dimension is None:
+        return type_
+    shape = [size // (1 + (at == dimension)) for at, size in enumerate(type_.get_shape())]
+    return MemRefType(type_.element_type, shape, memory_space=SharedAttr(shared_swizzle(type_)))
 
 
 def memory_layout(type_: MemRefType[Attribute]) -> Layout:
@@ -79,14 +97,28 @@ def memory_layout(type_: MemRefType[Attribute]) -> Layout:
     return _require_memory_layout(_strided_layout(type_.get_shape(), strides), type_.get_shape())
 
 
-def check_memory(operation: str, type_: MemRefType[Attribute]) -> None:
+def check_memory(operation: str, type_: MemRefType[Attribute], *, pair: bool = False) -> None:
     """VerifyException unless a memref's layout, where it is one of ours, is sound, or where it lies
-    in tensor memory, which operations of its own read and write."""
+    in tensor memory, which operations of its own read and write; or, without `pair`, where a pair
+    of blocks shares it."""
     if isinstance(type_.memory_space, TensorMemoryAttr):
         raise VerifyException(
             f"{operation}: {type_} lies in tensor memory, which frag.tcgen05_mma writes and "
             "frag.tcgen05_load reads"
         )
+    halved = halved_dimension(type_)
+    if halved is not None:
+        if not pair:
+            raise VerifyException(
+                f"{operation}: {type_} is a pair's, half of it in each block; frag.copy tma fills "
+                "it and frag.tcgen05_mma pair reads it"
+            )
+        shape = type_.get_shape()
+        if len(shape) != 2 or shape[halved] % 2 or not isinstance(type_.layout, NoneAttr):
+            raise VerifyException(
+                f"{operation}: {type_} has no halves; a pair shares a matrix of two dimensions, "
+                "the divided one even, with a swizzle and no layout of its own"
+            )
     if not isinstance(type_.layout, ExplicitLayoutAttr):
         return
     try:

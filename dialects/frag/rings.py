@@ -83,7 +83,7 @@ class SlotParts(ParametrizedAttribute, TypeAttribute):
                     f"!{self.name}: {part} has no static shape of two dimensions or more"
                 )
             if not in_tensor_memory:
-                check_memory(f"!{self.name}", part)
+                check_memory(f"!{self.name}", part, pair=True)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

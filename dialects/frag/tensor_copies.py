@@ -30,8 +30,10 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.memory_layout import (
     check_inside,
     check_memory,
+    halved_dimension,
     matrix_layout,
     memory_layout,
+    own_part,
     strides_of,
 )
 from fragir.dialects.frag.types import is_shared
@@ -99,6 +101,7 @@ class MatrixCopy(NamedTuple):
         FragirError where no boxes fill the shared memory.
         """
         type_ = memref_type(self.shared.type)
+        type_ = own_part(type_)
         layout, shape = memory_layout(type_), type_.get_shape()[-2:]
         matrix = matrix_layout(layout)
         names = ("col", "row") if self.is_turned else ("row", "col")
@@ -209,7 +212,13 @@ def _check(op: CopyRequest) -> None:
         raise FragirError(
             "give one index for every dimension of the shared memory but the last two"
         )
-    check_memory(op.name, shared)
+    check_memory(op.name, shared, pair=True)
+    if halved_dimension(shared) is not None and op.multicast is not None:
+        raise FragirError(
+            "each block of a pair fetches its half, and no other", hint="leave `multicast` out"
+        )
+    if halved_dimension(shared) is not None and not is_shared(target):
+        raise FragirError("what a pair shares only products read")
     copy = tensor_copy(op)
     check_inside(op.name, stack, copy.slot, [1] * len(stack), maskable=False)
     check_strides(memory, copy.along)

@@ -28,8 +28,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr
-from fragir.dialects.frag.memory_layout import check_memory
+from fragir.dialects.frag.attributes import HALVED, ExplicitLayoutAttr
+from fragir.dialects.frag.memory_layout import check_memory, halved_dimension
 from fragir.dialects.frag.products import flag, memory_dimensions
 from fragir.dialects.frag.tensor_scales import kind_named, read_scales, scale_columns
 from fragir.dialects.frag.types import TileType, holds_scales, is_shared, is_tensor_memory
@@ -73,8 +73,13 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     M is a multiple of 128, N of 16. It is started here and done when the slot of tensor memory is
     awaited; whoever multiplies may release the slots that it reads at once. `scaled %sfa, %sfb`
     multiplies blocks along K by scales in tensor memory, which have a row for each row of A or
-    column of B: memref<128x4xf8E8M0FNU, #frag.tensor<scales>> (`frag.tcgen05_copy`). PTX ISA 9.2,
-    section 9.7.16.10.
+    column of B: memref<128x4xf8E8M0FNU, #frag.tensor<scales>> (`frag.tcgen05_copy`).
+
+    `pair` multiplies for two blocks of a cluster at once (cta_group::2), each of which has A and D
+    of its own and half of B, `#frag.shared<swizzle = 128, pair = row>`: `pair = row` of a B that
+    is N x K, `transposed`, else `pair = col`. N is at most 256. Both blocks run the same program;
+    the role that multiplies is the even block's alone. PTX ISA 9.2, sections 9.7.16.5 and
+    9.7.16.10.
     """
 
     name = "frag.tcgen05_mma"
@@ -85,10 +90,11 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     later = opt_operand_def(i1)
     a_transposed = opt_prop_def(UnitAttr)
     b_transposed = opt_prop_def(UnitAttr)
+    pair = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)?"
+        "(`pair` $pair^)? $a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)?"
         " (`scaled` $scales^)? `into` $d (`if` $later^)? attr-dict"
         " `:` type($a) `,` type($b) (`scaled` type($scales)^)? `into` type($d)"
     )
@@ -103,11 +109,21 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         b_transposed: bool = False,
         later: SSAValue | Operation | None = None,
         scales: Sequence[SSAValue | Operation] = (),
+        pair: bool = False,
     ):
         super().__init__(
             operands=[a, b, scales, d, later],
-            properties={"a_transposed": flag(a_transposed), "b_transposed": flag(b_transposed)},
+            properties={
+                "a_transposed": flag(a_transposed),
+                "b_transposed": flag(b_transposed),
+                "pair": flag(pair),
+            },
         )
+
+    @property
+    def group(self) -> int:
+        """Blocks that it multiplies for, as in `.cta_group::2`."""
+        return 1 if self.pair is None else 2
 
     def elements(self) -> tuple[str, str, str]:
         """The element types of A, B and D, by name."""
@@ -175,7 +191,7 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                     f"{self.name}: {name} lies in {value.type}; it multiplies what lies in shared "
                     "memory, memref<..., #frag.shared<swizzle = 128>>"
                 )
-            check_memory(self.name, memref_type(value.type))
+            check_memory(self.name, memref_type(value.type), pair=self.pair is not None)
         if not is_tensor_memory(self.d.type) or holds_scales(self.d.type):
             raise VerifyException(
                 f"{self.name}: d is {self.d.type}; the sums lie in tensor memory, "
@@ -192,7 +208,8 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 raise FragirError(
                     f"N = {n} is no multiple of 16 up to {MOST_COLUMNS}, nor one of {MOST_COLUMNS}"
                 )
-            check_shape(kind, M, min(n, MOST_COLUMNS), group=1, ws=False)
+            self._check_pair(n)
+            check_shape(kind, self.group * M, min(n, MOST_COLUMNS), group=self.group, ws=False)
             step = depths(kind)[0]
             if k % step:
                 raise FragirError(f"K = {k} is no multiple of {step}, the K of one instruction")
@@ -204,6 +221,23 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 )
         except FragirError as error:
             raise VerifyException(f"{self.name}: {error}") from error
+
+    def _check_pair(self, n: int) -> None:
+        """FragirError where a pair does not share B, or what else it should share."""
+        if self.pair is None:
+            return
+        a, b = memref_type(self.a.type), memref_type(self.b.type)
+        wanted = int(self.b_transposed is None)
+        if halved_dimension(a) is not None or halved_dimension(b) != wanted:
+            raise FragirError(
+                f"a pair shares B, half of its columns in each block, and A is each block's own; "
+                f"here A is {a} and B {b}",
+                hint=f"write #frag.shared<swizzle = 128, pair = {HALVED[wanted]}> for B alone",
+            )
+        if self.scales:
+            raise FragirError("a pair multiplies without scales here")
+        if n > MOST_COLUMNS:
+            raise FragirError(f"N = {n} of a pair is more than {MOST_COLUMNS}")
 
 
 def _check_sums(kind: str, rules: TensorKind, d: str) -> None:

@@ -15,6 +15,9 @@ of the kernel (`Engine.mbarriers`).
 
 Empty takes one arrival a warpgroup where wgmma alone reads the slots, one where tcgen05.mma does,
 else one a warp; of every block of the cluster where a part is multicast.
+
+Of a pair of blocks the leader multiplies: the bytes of both count at its full barriers, and both
+arrive at its empty ones of tensor memory; its commits arrive at those of both.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from fragir.isa.versions import has
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.arithmetic import Predicate, Value
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.pairs import BLOCKS as PAIR
+from fragir.passes.lowering.pairs import LEADER
 from fragir.passes.lowering.ring_use import use_of, users_of_memory
 from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, RingCursor, take
 from fragir.passes.lowering.state import SharedPlace
@@ -56,9 +61,17 @@ class RingBarriers:
                 "outside of roles, whose threads wait at bar.sync",
             )
         self.cluster = engine(lanes).blocks if self.use.multicast else 1
+        self.told = PAIR if self.use.pair else self.cluster
+        """Blocks to which a product's end is told."""
         self.full = engine(lanes).mbarriers(self._arrivals_at_full(), ring.slots)
         self.empty = engine(lanes).mbarriers(self._arrivals_at_empty(), ring.slots)
         turns = self._turns()
+        self.counts, self.given = self.full, self.empty
+        """Where the bytes of copies count, and slots are given back: of a pair at the leader's."""
+        if self.use.pair and self.use.tma:
+            self.counts = self._of_leader(self.full)
+        elif self.use.pair:
+            self.given = self._of_leader(self.empty)
         if turns is not None:
             from fragir.passes.lowering.ring_use import share_out  # few rings are
 
@@ -103,10 +116,11 @@ class RingBarriers:
     def _arrivals_at_empty(self) -> int:
         each = WARPGROUP if self.use.by_wgmma else WARP
         if self.use.by_tensor_products:
-            return len(self._threads("frag.await"))
+            return self.cluster * len(self._threads("frag.await"))
         roles = [max(1, n // each) for n in self._threads("frag.await")]
         shared_out = self._turns() is not None  # then a slot goes to one role
-        return self.cluster * (max(roles, default=0) if shared_out else sum(roles))
+        blocks = PAIR if self.use.pair else self.cluster
+        return blocks * (max(roles, default=0) if shared_out else sum(roles))
 
     def _turns(self) -> frag.RingOp | None:
         """The ring, if roles share its slots out by turns."""
@@ -120,9 +134,17 @@ class RingBarriers:
         pointer, more = self.lanes.state.ar.offset(pointer, slot, MBARRIER_BYTES)
         return pointer, offset + more
 
-    def full_at(self, slot: Value) -> SharedPlace:
-        """Where the full mbarrier of a slot lies."""
-        return self._at(self.full, slot)
+    def counts_at(self, slot: Value) -> SharedPlace:
+        """Where the mbarrier lies at which copies into a slot count."""
+        return self._at(self.counts, slot)
+
+    def _of_leader(self, place: SharedPlace) -> SharedPlace:
+        """The same place in the shared memory of a pair's leader."""
+        pointer, offset = place
+        with self.lanes.state.ar.at_top():
+            words = f"mapa.shared::cluster.u32 $0, $1, {LEADER}"
+            (there,) = statement(self.lanes.state, words, (pointer,), (pointer.type,)).results
+        return there, offset
 
     # --- operations ---------------------------------------------------------------------------
 
@@ -132,8 +154,19 @@ class RingBarriers:
         if self._may_lag(op):
             self.lanes.state.wait_for_all()
         if self.use.tma:
+            starts = engine(self.lanes).starter
             total = sum(expected_bytes(copy, engine(self.lanes).blocks) for copy in _copies(op))
-            self._arrive(self.full_at(slot), engine(self.lanes).starter, total)
+            if self.use.pair:
+                starts, total = self._leads(starts), PAIR * total
+            self._arrive(self._at(self.full, slot), starts, total)
+
+    def _leads(self, thread: SSAValue) -> SSAValue:
+        """Whether it is that thread, and of a pair's leader."""
+        ar = self.lanes.state.ar
+        rank = engine(self.lanes).cluster_rank()
+        found = ar.predicate(ar.both(thread, ar.compare("eq", rank, LEADER)))
+        assert found is not None
+        return found
 
     def _may_lag(self, op: frag.AcquireOp) -> bool:
         """Whether threads of the role that fills slots may be rounds behind the one that starts
@@ -147,7 +180,7 @@ class RingBarriers:
     def publish(self, slot: Value) -> None:
         """Arrives for what threads have written."""
         state, use = self.lanes.state, self.use
-        place = self.full_at(slot)
+        place = self._at(self.full, slot)
         if use.in_tensor_memory:
             self._commit(place)
             return
@@ -204,6 +237,16 @@ class RingBarriers:
         types = [value.type for value in starts]
         ar.insert(scf.WhileOp(starts, types, Region(before), Region(after)))
 
+    def tail(self) -> None:
+        """Waits, where slots are filled, until all that were are free again: no other block may
+        tell this one that when it has gone."""
+        state, ring = self.lanes.state, self.ring
+        if self.told == 1 or not self.use.by_tensor_products:
+            return
+        for _ in range(ring.slots):
+            self._wait(FILL, self.empty)
+            take(state, ring, FILL)
+
     def release(self, slot: Value, may_be_none: bool) -> None:
         """Arrives at empty, in all blocks that write the slot."""
         if self.use.by_tensor_products and not may_be_none:
@@ -215,14 +258,14 @@ class RingBarriers:
         if self.use.tma and not self.use.by_wgmma:
             # what threads have read the copy engine, another proxy, writes next (PTX ISA 9.2, 8.6)
             self.lanes.state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
-        place = self._at(self.empty, slot)
+        place = self._at(self.given, slot)
         self._arrive_as(place, WARPGROUP if self.use.by_wgmma else WARP, held)
 
     def _commit(self, place: SharedPlace) -> None:
         """Arrives when the products are done that the role has started."""
         from fragir.passes.lowering.tensor_memory import commit  # few programs need it
 
-        commit(self.lanes, place)
+        commit(self.lanes, place, self.told)
 
     # --- instructions -------------------------------------------------------------------------
 
@@ -253,16 +296,25 @@ class RingBarriers:
             state.ar.insert(ptx.SyncOp("bar.warp.sync", -1))
         number = ar.rem(state.hardware.thread, group)
         if self.cluster == 1:
-            self._arrive(place, ar.predicate(ar.both(ar.compare("eq", number, 0), held)))
+            first = ar.predicate(ar.both(ar.compare("eq", number, 0), held))
+            if self.use.pair:
+                self._arrive_there(place, first)
+            else:
+                self._arrive(place, first)
             return
         each = ar.predicate(ar.both(ar.below(number, self.cluster), held))
         block = ar.value(number)
         pointer, offset = place
         words = "mapa.shared::cluster.u32 $0, $1, $2"
         (remote,) = statement(state, words, (pointer, block), (i32,), each).results
+        self._arrive_there((remote, offset), each)
+
+    def _arrive_there(self, place: SharedPlace, thread: SSAValue | None) -> None:
+        """An arrival at an mbarrier of any block of the cluster."""
+        pointer, offset = place
         # without .release.cluster, which ptxas makes a fence of the whole GPU
         words = f"mbarrier.arrive.shared::cluster.b64 _, [$0{_plus(offset)}]"
-        statement(state, words, (remote,), predicate=each)
+        statement(self.lanes.state, words, (pointer,), predicate=thread)
 
     def _arrive(self, place: SharedPlace, thread: SSAValue | None, total: int = 0) -> None:
         pointer, offset = place

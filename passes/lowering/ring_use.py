@@ -37,6 +37,8 @@ class RingUse(NamedTuple):
     """Whether tcgen05.mma and tcgen05.cp read them, and nothing else does."""
     in_tensor_memory: bool
     """Whether they are of tensor memory, which tcgen05.mma writes."""
+    pair: bool
+    """Whether products read or write them that are of a pair of blocks."""
 
 
 def use_of(ring: SSAValue) -> RingUse:
@@ -58,6 +60,7 @@ def use_of(ring: SSAValue) -> RingUse:
         any(op.multicast is not None for op in tma),
         bool(products) and all(products),
         frag.is_tensor_memory(_ring_type(ring).parts.data[0]),
+        any(op.pair is not None for op in (*writers, *readers) if isinstance(op, frag.TensorMmaOp)),
     )
 
 

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.in_flight import carried_values
+from fragir.dialects.frag.memory_layout import own_part
 from fragir.dialects.frag.rings import PART
 from fragir.dialects.shorthands import memref_type
 from fragir.isa.tensor_boxes import TENSOR_BOX
@@ -78,6 +79,7 @@ def make_ring(state: LoweringState, op: frag.RingOp, *, numbered: bool) -> LaneR
         type_ = memref_type(attribute)
         if frag.is_tensor_memory(type_):
             continue
+        type_ = own_part(type_)
         layout, element = frag.memory_layout(type_), type_.element_type
         step = -(-shared_bytes(layout, ptx.bits(element)) // TENSOR_BOX) * TENSOR_BOX
         name = f"{op.ring.name_hint}_{number}" if op.ring.name_hint else None

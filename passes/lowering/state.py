@@ -69,6 +69,8 @@ class LoweringState:
         """The names of what an operation changes in `hidden`."""
         self.full: dict[SSAValue, SharedPlace] = {}
         """The mbarrier at which copies by TMA into a part of a slot (`frag.part`) count."""
+        self.of_pair: set[SSAValue] = set()
+        """Such parts whose mbarrier is that of a pair's leader."""
         self.cluster: tuple[int, int, int] = (1, 1, 1)
         """Blocks of a cluster."""
         self.attributes: dict[str, Attribute] = {}

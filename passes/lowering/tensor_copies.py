@@ -19,6 +19,7 @@ from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag.memory_layout import halved_dimension
 from fragir.dialects.frag.tensor_copies import (
     UNIT,
     MatrixCopy,
@@ -288,11 +289,17 @@ def _load(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy, full: SharedPlace) -
     blocks = 1 if op.multicast is None else started.blocks
     boxes = _boxes(found, op, blocks)
     opcode = started.load(len(found.indices), blocks)
+    halved = halved_dimension(memref_type(op.target.type))
+    pair = root_of(op.target) in lanes.state.of_pair
+    if pair:  # whose mbarrier may be the other block's
+        opcode = f"{LOAD.format(len(found.indices))}.cta_group::2"
     mask = "" if blocks == 1 else f", {(1 << blocks) - 1}"
     map_ = _map(lanes, found, boxes)
     for place, predicate in _shares(lanes, boxes, blocks):
         text = _Text()
         shared = text.address(*_address(lanes, found, place))
+        if halved is not None:
+            place = _in_own_half(lanes, found, place, halved)
         box = f"{text.place(map_)}, {{{', '.join(map(text.place, _at(lanes, found, place)))}}}"
         words = f"{opcode} [{shared}], [{box}], [{text.address(*full)}]{mask}"
         statement(lanes.state, words, text.inputs, predicate=predicate)
@@ -304,6 +311,17 @@ class BoxPlace(NamedTuple):
     row: Value
     col: Value
     byte: Value
+
+
+def _in_own_half(lanes: Lanes, found: MatrixCopy, place: BoxPlace, halved: int) -> BoxPlace:
+    """Where a box begins in what this block of a pair has of a matrix, the rows or columns `halved`
+    behind the other's half."""
+    ar = lanes.state.ar
+    size = memref_type(found.shared.type).get_shape()[halved] // 2
+    moved = ar.mul(engine(lanes).cluster_rank(), size)
+    if (halved == 0) != found.is_turned:
+        return place._replace(row=ar.add(place.row, moved))
+    return place._replace(col=ar.add(place.col, moved))
 
 
 def _shares(lanes: Lanes, boxes: BoxCopies, blocks: int) -> Iterator[tuple[BoxPlace, SSAValue]]:

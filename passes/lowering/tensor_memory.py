@@ -8,7 +8,7 @@ tells others that they are done (tcgen05.commit): that orders only what its own 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import IntegerAttr, i1, i16
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -21,6 +21,7 @@ from fragir.passes.lowering.arithmetic import INDEX, Value
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.lane_coordinates import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.pairs import group_of
 from fragir.passes.lowering.state import SharedPlace
 from fragir.passes.lowering.tensor_copies import engine, statement
 
@@ -28,9 +29,10 @@ SUBJECT = "tensor memory"
 """What `LoweringState.of_subject` knows it by."""
 COLUMNS, LEAST_COLUMNS = 512, 32
 """Columns of tensor memory, and the fewest that are allocated (section 9.7.16.7.1)."""
-ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"
-RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned"
-COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
+ALLOC = "tcgen05.alloc.cta_group::{}.sync.aligned.shared::cta.b32"
+RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::{}.sync.aligned"
+DEALLOC = "tcgen05.dealloc.cta_group::{}.sync.aligned.b32"
+COMMIT = "tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster"
 
 
 class TensorColumns:
@@ -43,11 +45,14 @@ class TensorColumns:
         self.steps: dict[SSAValue, int] = {}
         """Of a ring, columns from one slot to the next."""
         state, ar = lanes.state, lanes.state.ar
-        if not has(ALLOC, state.target):
+        alloc = ALLOC.format(1)
+        if not has(alloc, state.target):
             raise FragirError(
                 f"{state.target} has no tensor memory",
-                hint=f"{', '.join(requirement(ALLOC).targets)} have",
+                hint=f"{', '.join(requirement(alloc).targets)} have",
             )
+        self.group = group_of(lanes)
+        """Blocks whose tensor memory goes together: all tcgen05 of a kernel say the same."""
         rings = [op for op in state.operations if isinstance(op, frag.RingOp)]
         self._columns = self._place(rings)
         self._base: SSAValue | None = None
@@ -65,9 +70,16 @@ class TensorColumns:
         state, known = self.lanes.state, engine(self.lanes)
         pointer, offset = known.words(1)
         place = f"$0+{offset}"
-        known.ahead(f"{ALLOC} [{place}], {self._columns}", (pointer,), self._first_warp)
-        known.ahead(RELINQUISH, (), self._first_warp)
+        alloc = f"{ALLOC.format(self.group)} [{place}], {self._columns}"
+        relinquish = RELINQUISH.format(self.group)
+        if self.group == 1:
+            known.ahead(alloc, (pointer,), self._first_warp)
+            known.ahead(relinquish, (), self._first_warp)
         with state.ar.at_top():
+            if self.group > 1:  # behind the barrier that tells that the other block has begun
+                statement(state, alloc, (pointer,), predicate=self._first_warp)
+                statement(state, relinquish, predicate=self._first_warp)
+                state.ar.insert(ptx.SyncOp("bar.sync", 0))
             words = f"ld.shared.b32 $0, [{place.replace('$0', '$1')}]"
             (self._base,) = statement(state, words, (pointer,), (INDEX,)).results
             self._base.name_hint = "columns"
@@ -99,8 +111,11 @@ class TensorColumns:
         return max(LEAST_COLUMNS, 1 << (total - 1).bit_length())
 
     def _end(self, _: Operation) -> None:
-        self.lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
-        text = f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {self._columns}"
+        if self.group > 1:  # the other block's loads and products are over, too
+            engine(self.lanes).meet_in_cluster()
+        else:
+            self.lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+        text = f"{DEALLOC.format(self.group)} $0, {self._columns}"
         statement(self.lanes.state, text, (self.base,), predicate=self._first_warp)
 
     def part(self, ring: SSAValue, slot: Value, number: int, memory: SSAValue) -> None:
@@ -134,8 +149,15 @@ def starter(lanes: Lanes) -> SSAValue:
     return found
 
 
-def commit(lanes: Lanes, place: SharedPlace) -> None:
-    """One arrival at an mbarrier when the products that this role has started are done."""
+def commit(lanes: Lanes, place: SharedPlace, blocks: int = 1) -> None:
+    """One arrival at an mbarrier when the products that this role has started are done; at that of
+    each of so many blocks of the cluster."""
     pointer, offset = place
-    text = f"{COMMIT} [$0{f'+{offset}' if offset else ''}]"
-    statement(lanes.state, text, (pointer,), predicate=starter(lanes))
+    opcode, at = COMMIT.format(tensor_memory(lanes).group), f"[$0{f'+{offset}' if offset else ''}]"
+    if blocks == 1:
+        text, operands = f"{opcode}.b64 {at}", (pointer,)
+    else:
+        ar = lanes.state.ar
+        mask = ar.literal(IntegerAttr((1 << blocks) - 1, i16))
+        text, operands = f"{opcode}.multicast::cluster.b64 {at}, $1", (pointer, mask)
+    statement(lanes.state, text, operands, predicate=starter(lanes))

@@ -144,6 +144,8 @@ TMA = "frag.tma"
 
 TENSOR = "frag.tensor"
 """The attribute of a loop whose products are added up in tensor memory."""
+PAIR = "frag.pair"
+"""The attribute of such a loop whose products are of the two blocks of a cluster."""
 
 
 class PipelineWay(NamedTuple):

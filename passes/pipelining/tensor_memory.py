@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType, UnitAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.frag.attributes import HALVED
 from fragir.mlir.diagnostics import fail
 from fragir.passes.pipelining.insertion import insert_before
 from fragir.passes.pipelining.loop import (
+    PAIR,
     STAGES,
     TENSOR,
     TMA,
     LoopPipeline,
+    PipelineWay,
     SumChain,
     chains_of,
     check_maps,
     has_turn,
     is_zero,
 )
+from fragir.passes.pipelining.streams import Group
+from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.passes.tiling.tensor_schedule import SUMS
+
+
+def halves(type_: MemRefType[Attribute], columns: bool) -> MemRefType[Attribute]:
+    """The memory of a pair for a matrix of which each block has half of the rows, or columns."""
+    rows, cols = type_.get_shape()
+    half = (rows, cols // 2) if columns else (rows // 2, cols)
+    space = shared_type(type_.element_type, [], half, False).memory_space
+    assert isinstance(space, frag.SharedAttr)
+    pair = frag.SharedAttr(space.swizzle.data, HALVED[columns])
+    return MemRefType(type_.element_type, (rows, cols), memory_space=pair)
 
 
 class TensorPipeline(LoopPipeline):
     """Rewrites one loop. Its operands go through rings as ever, and each of its sums through a ring
     of tensor memory: acquired ahead of the loop, published behind it, and there awaited and loaded.
     """
+
+    def __init__(self, loop: scf.ForOp, groups: Sequence[Group], way: PipelineWay):
+        self._pair = PAIR in loop.attributes
+        if self._pair:  # each block fetches its half of B
+            way = way._replace(multicast=frozenset())
+        super().__init__(loop, groups, way)
 
     def run(self) -> None:
         """Replaces the loop."""
@@ -52,6 +75,18 @@ class TensorPipeline(LoopPipeline):
         for group, ring in zip(self._groups, rings, strict=True):
             self._turn(region.block, group, ring, None)
         self._finish(region, [slot for slot, _ in held])
+
+    def _parts(self, group: Group) -> list[MemRefType[Attribute]]:
+        """The matrices of a slot: of a pair half of B in each block."""
+        found = super()._parts(group)
+        if not self._pair:
+            return found
+        return [
+            halves(type_, load.transposed is None)
+            if any(product.b is load.tile for product in group.products)
+            else type_
+            for load, type_ in zip(group.loads, found, strict=True)
+        ]
 
     def _acquire(self, chain: SumChain) -> tuple[SSAValue, SSAValue]:
         """A slot for a sum, ahead of the loop, and its memory."""
@@ -78,6 +113,7 @@ class TensorPipeline(LoopPipeline):
             a_transposed=a.transposed is not None,
             b_transposed=b.transposed is not None,
             later=self._later(body) if product is chain.products[0] else None,
+            pair=self._pair,
         )
         made.location = product.location
         Rewriter.insert_op(made, InsertPoint.before(product))
@@ -94,7 +130,7 @@ class TensorPipeline(LoopPipeline):
         for argument in list(body.args[1:]):
             body.erase_arg(argument)
         made = scf.ForOp(loop.lb, loop.ub, loop.step, (), region)
-        marks = (STAGES, TMA, TENSOR)
+        marks = (STAGES, TMA, TENSOR, PAIR)
         made.attributes = {k: v for k, v in loop.attributes.items() if k not in marks}
         made.attributes[ptx.NO_UNROLL] = UnitAttr()
         made.location = loop.location

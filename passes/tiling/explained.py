@@ -56,8 +56,10 @@ def _in_tensor_memory(
 ) -> ScheduleExplanation:
     """A schedule of which there is no cost yet."""
     tile, groups = "x".join(map(str, schedule.tile)), schedule.warps[1]
+    shared = f", clusters of {schedule.cluster}" if schedule.cluster > 1 else ""
+    shared = ", in pairs of blocks" if schedule.pair else shared
     words = (
-        f"{tile} in tensor memory, {schedule.stages} stages, a warp that fetches, one that "
+        f"{tile} in tensor memory{shared}, {schedule.stages} stages, a warp that fetches, one that "
         f"multiplies, {groups} warpgroup{'s' if groups > 1 else ''} that store"
         f"{'' if groups > 1 else 's'}, persistent"
     )

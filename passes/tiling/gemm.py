@@ -159,6 +159,8 @@ class Gemm(TileWriter):
             loop.attributes["frag.tma"] = UnitAttr()
         if self.schedule.tensor:
             loop.attributes["frag.tensor"] = UnitAttr()
+        if self.schedule.pair:
+            loop.attributes["frag.pair"] = UnitAttr()
         self.builder.insert(loop)
         return loop.results[0]
 

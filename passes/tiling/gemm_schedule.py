@@ -43,6 +43,8 @@ class Schedule(NamedTuple):
     """With roles: whether C leaves through shared memory, as far as the cost model knows."""
     tensor: bool = False
     """Whether sums are added up in tensor memory; `warps` are warpgroups that store them."""
+    pair: bool = False
+    """Whether the two blocks of a cluster multiply together (cta_group::2)."""
 
     @property
     def threads(self) -> int:

@@ -7,6 +7,7 @@ sums from tensor memory and store them, while the next tile's are added up besid
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
@@ -24,7 +25,7 @@ SUMS = 2
 """Tiles whose sums tensor memory holds: one is added up while another is stored."""
 _LEAST_COLUMNS = 64
 """Columns of a tile at least."""
-_STAGES = 4
+_STAGES, _PAIR_STAGES = 4, 6
 _LEAVING = 34 << 10
 """Bytes of shared memory that are left for what leaves by TMA: two pieces of 32 columns."""
 _ROW_BYTES = 128
@@ -45,7 +46,6 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
         (product.is_scaled, "scales"),
         (product.in_parts, "parts of sums"),
         (product.ends is not None, "groups of rows"),
-        (product.cluster is not None, "cluster"),
         (product.consumers is not None, "consumers"),
     ):
         if asked:
@@ -94,6 +94,14 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     if k * bits % 256:
         raise FragirError(f"K = {k} of a tile is no multiple of {256 // bits}")
     check_shape(kind, M, n, group=1, ws=False, target=target)
+    cluster = 1 if product.cluster is None else product.cluster.value.data
+    why_not = _alone(product, kind, n)
+    if product.pair is not None and why_not is not None:
+        raise FragirError(f"a pair of blocks does not multiply it: {why_not}")
+    pair = product.pair is not None or (
+        why_not is None and product.cluster is None and _fills_pairs(product, n, target)
+    )
+    cluster = 2 if pair else cluster
     groups = 1
     if product.warps is not None:
         across, groups = integers(product.warps)
@@ -101,15 +109,52 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
             raise FragirError("warpgroups that store a tile of tensor memory divide its columns")
     if n % (8 * groups):
         raise FragirError(f"{groups} warpgroups do not divide {n} columns into whole eights")
-    stage = (m + n) * k * bits // 8
-    stages = max(1, min(_STAGES, (machine(target).shared - _LEAVING) // stage))
+    stage = (m + (n // 2 if pair else n)) * k * bits // 8
+    stages = max(
+        1, min(_PAIR_STAGES if pair else _STAGES, (machine(target).shared - _LEAVING) // stage)
+    )
     if product.stages is not None:
         stages = product.stages.value.data
     if not 1 <= stages <= machine(target).shared // stage:
         raise FragirError(f"{stages} stages of {m}x{n}x{k} do not fit into shared memory")
     return Schedule(
-        tile, (1, groups), stages, False, target, roles=True, order="grouped", tensor=True
+        tile,
+        (1, groups),
+        stages,
+        False,
+        target,
+        roles=True,
+        cluster=cluster,
+        order="grouped",
+        tensor=True,
+        pair=pair,
     )
+
+
+def _alone(product: frag.MatmulOp, kind: str, n: int) -> str | None:
+    """Why two blocks cannot multiply tiles of n columns together, if they cannot."""
+    try:
+        check_shape(kind, 2 * M, n, group=2, ws=False)
+    except FragirError as error:
+        return error.message
+    if product.b_transposed is None and element_bits(product.memories()[1].element_type) == 8:
+        if n % 32:  # section 9.7.16.10.4: half of it is read by 16 at a time
+            return f"N = {n} of a B of bytes that lies along N is no multiple of 32"
+    return None
+
+
+def _fills_pairs(product: frag.MatmulOp, n: int, target: str) -> bool:
+    """Whether every block of a pair has a tile, and every multiprocessor a block: of fewer tiles
+    pairs would leave some idle for the half of B that they save."""
+    from fragir.scheduling.devices import device_for
+
+    rows, columns, _ = product.sizes()
+    batch = product.batch()
+    if rows is None or columns is None or not all(batch):
+        return False
+    across = -(-rows // M)
+    tiles = prod(size or 1 for size in batch) * across * -(-columns // n)
+    return across % 2 == 0 and tiles >= device_for(target).sms
 
 
 def _columns(n: int | None) -> int:

@@ -340,6 +340,16 @@ def test_commit_arrives_everywhere() -> None:
     assert not report.findings
 
 
+def test_a_block_that_a_commit_outlives() -> None:
+    """The cluster's barrier does not wait for a commit, which arrives when it can."""
+    other = "    setp.eq.u32 p, rank, 1; @p bra V;\nW: "
+    body = _PAIR.replace("MASK", "3").replace("W: ", other, 1)
+    body = body.replace("    st.global.u32 [b], 5;", "V:\n    st.global.u32 [b], 5;")
+    report = _warps(body, _ZERO, np.zeros((128, 64), np.uint32), cluster=2, check=True)
+    assert {one.kind for one in report.findings} == {"race"}
+    assert all("does not wait for it and may exit" in one.message for one in report.findings)
+
+
 def test_commit_that_forgets_a_block() -> None:
     with pytest.raises(EmulationError, match="deadlock"):
         _warps(_PAIR.replace("MASK", "1"), _ZERO, np.zeros((128, 64), np.uint32), cluster=2)

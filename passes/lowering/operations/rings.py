@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.in_flight import carried_values
+from fragir.dialects.frag.kernels import role_of
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
@@ -64,6 +65,13 @@ class Rings:
         for ring, barriers in self.barriers.items():
             known = self.plan.before(op, ring)
             barriers.drain(len(known.ages) if known.all_known else None)
+
+    def end_of_role(self, region: Region) -> None:
+        """What a role waits for at its end that has filled slots."""
+        for ring, barriers in self.barriers.items():
+            makers = (u.operation for u in ring.uses if u.operation.name == "frag.acquire")
+            if any(role_of(maker) is region for maker in makers):
+                barriers.tail()
 
 
 def rings(lanes: Lanes) -> Rings:
@@ -147,4 +155,6 @@ def part_of(lanes: Lanes, op: frag.PartOp) -> None:
         return
     state.memories[op.memory] = known.made[value].parts[number].of_slot(state.ar, slot)
     if value in known.barriers:
-        state.full[op.memory] = known.barriers[value].full_at(slot)
+        state.full[op.memory] = known.barriers[value].counts_at(slot)
+        if known.barriers[value].use.pair:
+            state.of_pair.add(op.memory)

@@ -14,6 +14,8 @@ from fragir.dialects.frag.roles import Role
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.layout_arithmetic import NOWHERE
 from fragir.passes.lowering.memory import MemoryPlace, address
+from fragir.passes.lowering.operations.rings import rings
+from fragir.passes.lowering.pairs import LEADER, multiplies_for_pair
 from fragir.passes.lowering.roles import (
     MOVE,
     RESIDENT,
@@ -116,7 +118,24 @@ def _lower(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp) -> None:
     own = lanes.state.ar.add(warp.result, -part.team.first // WARP, "warp")
     with lanes.state.in_role(part.team, own):
         open_turns(lanes, part.role.body)
-        lanes.state.lower_block(part.role.body.block)
+        body = part.role.body
+        if multiplies_for_pair(body, rings(lanes).of_slot):
+            _by_leader(lanes, body)
+            return
+        lanes.state.lower_block(body.block)
+        rings(lanes).end_of_role(body)
+
+
+def _by_leader(lanes: Lanes, body: Region) -> None:
+    """A role that only the leader of a pair of blocks runs."""
+    ar = lanes.state.ar
+    leads = ar.compare("eq", lanes.state.hardware.special("cluster_ctarank", "rank"), LEADER)
+    assert not isinstance(leads, bool)
+    block = Block()
+    with ar.inside(block):
+        lanes.state.lower_block(body.block)
+        ar.insert(scf.YieldOp())
+    ar.insert(scf.IfOp(leads, [], Region(block)))
 
 
 def _move_registers(state: LoweringState, registers: int) -> None:

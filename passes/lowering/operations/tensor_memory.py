@@ -40,14 +40,17 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
     start = state.memories[op.d].pointer
     _, n, k = op.shapes()
     (step, *_), each = depths(op.kind), min(n, MOST_COLUMNS)
+    group = op.group
     a_major: Major = "k" if op.a_transposed is None else "mn"
     b_major: Major = "k" if op.b_transposed is not None else "mn"
     left = DescribedOperand(ar, state.memories[op.a], a_major, "a", 0, M, step, state.target)
-    right = DescribedOperand(ar, state.memories[op.b], b_major, "b", 0, each, step, state.target)
+    right = DescribedOperand(
+        ar, state.memories[op.b], b_major, "b", 0, each // group, step, state.target
+    )
     later = () if op.later is None else (state.scalar(op.later),)
     _, block = op.scaling()
     count = step // block if block else 0
-    opcode = f"tcgen05.mma.cta_group::1.kind::{op.kind}"
+    opcode = f"tcgen05.mma.cta_group::{group}.kind::{op.kind}"
     if count:
         opcode += _scale_vector(op.kind, count, block, state.target)
     blocks_m, blocks_n = op.blocks()
@@ -89,13 +92,13 @@ def _instruction_word(op: frag.TensorMmaOp, n: int, scale: int, target: str) -> 
     }
     return instruction_descriptor(
         op.kind,
-        m=M,
+        m=op.group * M,
         n=n,
         a=multiplied_as(a),
         b=multiplied_as(b),
         d=d,
         scale=name,
-        cta_group=1,
+        cta_group=op.group,
         ws=False,
         target=target,
         **{name: int(flag) for name, flag in flags.items() if flag},

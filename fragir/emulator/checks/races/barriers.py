@@ -335,7 +335,7 @@ class MbarrierPhases:
             return
         if kind in ("arrive", "expect", "test", "wait"):
             self.objects.use(position, lanes)
-        if kind in ("arrive", "expect"):
+        if kind in ("arrive", "expect") and self.handing_on is None:
             self.exits.arrives(position, lanes)
         if kind == "arrive":
             published, self.handing_on = self.handing_on, None

@@ -27,6 +27,8 @@ class BlockExits:
         self._known: dict[int, I32] = {}
         #: Arrivals at mbarriers of other blocks: (position, column) -> the latest record.
         self._remote: dict[tuple[int, int], int] = {}
+        #: Those of commits, which arrive later than their lanes know: position -> record, lane.
+        self._committed: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()  # blocks that go on in another process
 
     def leave(self, blocks: Iterable[int]) -> None:
@@ -44,6 +46,12 @@ class BlockExits:
             for lane in lanes[self.machine.block_of[lanes // LANES] != block]:
                 column = int(self.clocks.own[lane])
                 self._remote[position, column] = record(self.clocks.now, column, self.sites.current)
+
+    def commit_arrives(self, position: int, lane: int, agent: int, time: int) -> None:
+        """A tcgen05.commit of a lane arrives, as an agent of its own."""
+        block = position // max(self.machine.memory.shared_stride, 1)
+        if self.machine.block_of[lane // LANES] != block:
+            self._committed[position] = record(time, agent, self.sites.current), lane
 
     def finish(self) -> None:
         if self.machine.cluster_size == 1:
@@ -67,6 +75,9 @@ class BlockExits:
                 places = np.array([p >> shared.shift for p, _ in there])
                 recs = np.array([r for _, r in there])
                 self._exits(block, known[0], places, recs, mine, per)
+            for position, (rec, lane) in self._committed.items():
+                if position // stride == block and rec >> TIME_SHIFT > known[0, rec & COLUMN_MASK]:
+                    self._say(block, rec, lane, position)
 
     def _exits(self, block: int, known: Array, places: I64, recs: I64, rank: int, per: int) -> None:
         """Accesses of other blocks of the cluster that this block does not wait for."""
@@ -78,9 +89,11 @@ class BlockExits:
             rec = int(recs[index])
             cluster = block // self.machine.cluster_size
             lane = cluster * self.clocks.lanes + (rec & COLUMN_MASK)
-            who, _ = self.machine.place(block * self.machine.warps_per_block)
-            text = f"block {who}, whose shared memory this is, does not wait for it and may exit; "
-            text += "an access to a block that is gone stops the kernel"
-            site = site_of(rec)
-            position = int(places[index]) << self.places.shift
-            self.findings.shared("race", site, site, lane, position, text)
+            self._say(block, rec, lane, int(places[index]) << self.places.shift)
+
+    def _say(self, block: int, rec: int, lane: int, position: int) -> None:
+        who, _ = self.machine.place(block * self.machine.warps_per_block)
+        text = f"block {who}, whose shared memory this is, does not wait for it and may exit; "
+        text += "an access to a block that is gone stops the kernel"
+        site = int(site_of(rec))
+        self.findings.shared("race", site, site, lane, position, text)

@@ -303,7 +303,9 @@ class Races(Hooks):
 
     def on_tensor_arrive(self, commit: TensorCommit, position: int) -> None:
         if self.tensor is not None:
-            self.phases.handing_on, self.sites.current = self.tensor.arriving(commit)
+            vector, agent, time = self.tensor.arriving(commit, position)
+            self.phases.handing_on = vector
+            self.exits.commit_arrives(position, commit.lane, agent, time)
 
     def on_tensor_free(self, block: int, first: int, count: int, lane: int) -> None:
         if self.tensor is not None:

@@ -301,10 +301,16 @@ class TensorRaces:
         vector[0, queue] = time
         self._commits[id(commit)] = commit, vector, self.sites.current
 
-    def arriving(self, commit: TensorCommit) -> tuple[I32, int]:
-        """What a commit hands on that arrives now, and its site."""
-        _, vector, site = self._commits[id(commit)]
-        return vector, site
+    def arriving(self, commit: TensorCommit, position: int) -> tuple[I32, int, int]:
+        """What a commit hands on that arrives now at an mbarrier, and the column and time that
+        stand for the arrival itself. The site is the commit's."""
+        clocks = self.clocks
+        _, vector, self.sites.current = self._commits[id(commit)]
+        clocks.now += 1
+        agent, time = clocks.agent(commit.lane, "commit", position), clocks.now
+        vector = later(vector, np.zeros((clocks.planes, clocks.width), np.int32))
+        vector[0, agent] = time
+        return vector, agent, time
 
     def without(self, vector: I32, lanes: I64) -> I32:
         """What a relaxed wait makes known at once; the rest waits for a fence."""
