@@ -75,6 +75,7 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/growth.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/cliffs.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/statements.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/tensor_memory.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/operands.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/schedules.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/attention.py --update docs/benchmarks.md

@@ -19,6 +19,7 @@ SCRIPTS = {
     "cliffs": {"name", "blocks", "limit", "factor", "told"},
     "growth": {"step", "ms1", "ms2", "share2"},
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
+    "tensor_memory": {"statements", "in_loops", "spills", "step", "fetching"},
     "schedules": {"product", "tile", "gain", "copies", "spills", "choosing"},
     "attention": {"tile", "loop", "products", "outside", "registers", "compile"},
     "conversions": {"case", "bits", "fragir_data", "fragir_all", "fragir_ptx_sha256"},
