@@ -206,6 +206,7 @@ FILL: cvt.u64.u32 x, i; add.u64 a, image_, x;
     setp.eq.u32 leader, tid, 0;
     @leader mbarrier.init.shared::cta.b64 [bar], 1;
     fence.mbarrier_init.release.cluster; fence.proxy.async;
+    {sync if pair else ""}
     setp.ne.u32 p, warp, 0;
     @p bra GOT;
     tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [bar+8], {USED};

@@ -369,6 +369,42 @@ def test_pairs_that_do_not_meet(cluster: int, text: str) -> None:
         _warps(body, _ZERO, _ZERO, cluster=cluster)
 
 
+_MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+@pytest.mark.parametrize(
+    ("before", "found"),
+    [
+        ("", ["letter"]),
+        ("bar.sync 0;", ["letter"]),
+        ("barrier.cluster.arrive;", ["letter"]),
+        (_MEET, []),
+        (_MEET.replace("arrive", "arrive.relaxed"), []),
+    ],
+)
+def test_a_pair_that_knows_of_each_other(before: str, found: list[str]) -> None:
+    """alloc of a pair, with and without having heard of the other block."""
+    after = "barrier.cluster.wait;" if "arrive" in before and "wait" not in before else ""
+    alloc, dealloc = (text.replace("group::1", "group::2") for text in (_ALLOC, _DEALLOC))
+    text = f"""{HEAD}
+.visible .entry k() .reqnctapercluster 2
+{{
+    .shared .b32 hold; .reg .b32 t;
+    {before}
+    {alloc} [hold], 32;
+    {after}
+    bar.sync 0;
+    ld.shared.b32 t, [hold];
+    {_MEET}
+    {dealloc} t, 32;
+    ret;
+}}"""
+    for grid in (2, 8):
+        report = run(text, "k", grid=(grid,), block=(32,), check=True)
+        assert [one.severity for one in report.findings] == found
+        assert all("the issuing warp must make sure" in one.message for one in report.findings)
+
+
 def test_a_peer_that_has_gone() -> None:
     text = f"""{HEAD}
 .visible .entry k() .reqnctapercluster 2

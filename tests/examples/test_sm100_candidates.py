@@ -38,7 +38,12 @@ class Candidate(NamedTuple):
 
 
 CANDIDATES = {
-    "pair_alloc": Candidate(set(), {("error", "race", "DEALLOC")}, 2, 32),
+    "pair_alloc": Candidate(
+        {("letter", "tensor-memory", "ALLOC")},
+        {("letter", "tensor-memory", "ALLOC"), ("error", "race", "DEALLOC")},
+        2,
+        32,
+    ),
     "pair_bytes": Candidate({("error", "deadlock", "WAIT")}, set(), 4, 32),
     "pair_mask": Candidate(set(), {("error", "uninitialised", "USE")}, 2),
     "scale_copy": Candidate(set(), {("error", "proxy-fence", "COPY")}),

@@ -107,6 +107,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The mandatory .aligned modifier indicates that all threads in the warpgroup must execute "
         "the same setmaxnreg instruction.",
     ),
+    # Blocks of a cluster run side by side, and each waits for the other at alloc.
+    "pair": (
+        "tcgen05.alloc",
+        "When .cta_group::2 is specified, the issuing warp must make sure that peer CTA is "
+        "launched and its warps eventually participate in collective operations.",
+    ),
     # An arrival whose phase nobody waits for: the thread exits.
     "cluster-wait": (
         "barrier.cluster",

@@ -100,7 +100,7 @@ def allocation_terminator(
         columns = uniform(count, warp, "the number of columns")
         start = uniform(address, warp, "the address")
         tensor, short = machine.tensor, name.partition("_")[0]
-        found = tensor.meet(short, warp, group, (columns, start))
+        found = tensor.meet(form, short, warp, group, (columns, start))
         if found is None:
             return False
         blocks = blocks_of(machine, lane, group)

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from fragir.emulator.machine.arena import AccessPattern, Spaces
 from fragir.emulator.machine.lanes import LANES, Mask, Select
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.machine.tensor_work import TensorAccess, TensorCommit, TensorWork
+from fragir.emulator.machine.tensor_work import (
+    TensorAccess,
+    TensorCommit,
+    TensorStatement,
+    TensorWork,
+)
 from fragir.emulator.machine.transfers import Copy, Issue, Transfer
 from fragir.emulator.numbers.types import I64, Array, Bools
 
@@ -128,6 +133,10 @@ class Observer:
         """A wgmma has written its accumulator."""
 
     # -- tensor memory ---------------------------------------------------------------------------
+
+    def on_tensor_meet(self, form: TensorStatement, name: str, lane: int, other: int) -> None:
+        """The warp of `lane` comes to alloc, dealloc or relinquish, by `name`, for which it needs
+        one of the resident block `other`, too."""
 
     def on_tensor_allocate(self, block: int, first: int, count: int, lane: int) -> None:
         """A resident block has got columns of tensor memory, by the warp of `lane`."""

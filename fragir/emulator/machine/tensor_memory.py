@@ -315,7 +315,9 @@ class TensorMemories:
         even = block - rank + (rank & ~1)
         return even, even + 1
 
-    def meet(self, name: str, warp: int, group: int, what: tuple[object, ...]) -> int | bool | None:
+    def meet(
+        self, form: TensorStatement, name: str, warp: int, group: int, what: tuple[object, ...]
+    ) -> int | bool | None:
         """A warp comes to alloc, dealloc or relinquish: what the other block of its pair has found,
         True where it is to act for both, None where it has to wait for the other."""
         if group == 1:
@@ -327,6 +329,9 @@ class TensorMemories:
         if mine is not None and mine.granted is not None:
             del self._requests[name, block]
             return mine.granted
+        if mine is None:
+            for hook in self.machine.hooks:
+                hook.on_tensor_meet(form, name, warp * LANES, other)
         theirs = self._requests.get((name, other))
         if theirs is not None and theirs.granted is None:
             if theirs.what != what:

@@ -23,6 +23,7 @@ class BlockExits:
         self.start_wave()
 
     def start_wave(self) -> None:
+        self._began = self.clocks.now
         #: What blocks of a cluster know when they exit, besides what their lanes do.
         self._known: dict[int, I32] = {}
         #: Arrivals at mbarriers of other blocks: (position, column) -> the latest record.
@@ -39,6 +40,16 @@ class BlockExits:
         if vector is not None:
             for block in distinct(self.machine.block_of[lanes // LANES]):
                 self._known[int(block)] = later(vector, self._known.get(int(block)))
+
+    def has_begun(self, other: int, lane: int) -> bool:
+        """Whether a lane knows that another block of its cluster has been launched."""
+        per = self.machine.warps_per_block * LANES
+        theirs = slice(other * per % self.clocks.lanes, other * per % self.clocks.lanes + per)
+        known = self.clocks.rows(np.array([lane]))[0, 0, theirs].max()
+        met = self._known.get(int(self.machine.block_of[lane // LANES]))
+        if met is not None:
+            known = max(known, met[0, theirs].max())
+        return bool(known >= self._began)
 
     def arrives(self, position: int, lanes: I64) -> None:
         if self.machine.cluster_size > 1:

@@ -22,6 +22,7 @@ import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.located import is_windowed
+from fragir.emulator.checks.operand_contents import quote
 from fragir.emulator.checks.protocols.history import history_of
 from fragir.emulator.checks.races.asynchronous import BulkCopies, WgmmaReads
 from fragir.emulator.checks.races.barriers import (
@@ -64,7 +65,12 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.events import BarrierEvent, Event
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.straight import Terminator
-    from fragir.emulator.machine.tensor_work import TensorAccess, TensorCommit, TensorWork
+    from fragir.emulator.machine.tensor_work import (
+        TensorAccess,
+        TensorCommit,
+        TensorStatement,
+        TensorWork,
+    )
     from fragir.emulator.machine.transfers import Copy, Issue, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.opcodes.row import Opcode
@@ -288,6 +294,13 @@ class Races(Hooks):
 
     def on_wgmma_issue(self, item: Issue) -> None:
         self.wgmma.issue(item)
+
+    def on_tensor_meet(self, form: TensorStatement, name: str, lane: int, other: int) -> None:
+        if name == "alloc" and not self.exits.has_begun(other, lane):
+            block, _ = self.machine.place(other * self.machine.warps_per_block)
+            text = f"nothing tells that block {block}, the other one of the pair, has been launched"
+            text += f". {quote('pair')}"
+            self.machine.tensor.say(form, text, lane, severity="letter")
 
     def on_tensor_access(self, access: TensorAccess) -> None:
         if self.tensor is not None:
