@@ -43,7 +43,7 @@ from fragir.dialects.interfaces import (
 )
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
-from fragir.isa.tensor_products import KINDS, TensorKind, check_shape, depths
+from fragir.isa.tensor_products import KINDS, check_shape, depths
 from fragir.layout import Layout
 from fragir.layout.modes import WARP
 
@@ -201,7 +201,7 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         *both, d = self.elements()
         try:
             kind = self.kind
-            _check_sums(kind, KINDS[kind], d)
+            _check_sums(kind, both, d)
             if m % M:
                 raise FragirError(f"M = {m} is no multiple of {M}")
             if n % 16 or (n > MOST_COLUMNS and n % MOST_COLUMNS):
@@ -240,10 +240,11 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise FragirError(f"N = {n} of a pair is more than {MOST_COLUMNS}")
 
 
-def _check_sums(kind: str, rules: TensorKind, d: str) -> None:
-    wide = [name for name in rules.results if name != "f16"]
-    if d not in wide:
-        raise FragirError(f"the sums of kind::{kind} are {' or '.join(wide)} here, not {d}")
+def _check_sums(kind: str, multiplied: Sequence[str], d: str) -> None:
+    results = [name for name in KINDS[kind].results if name != "f16" or "bf16" not in multiplied]
+    if d not in results:
+        of = f"{' by '.join(multiplied)}, kind::{kind},"
+        raise FragirError(f"the sums of {of} are {' or '.join(results)}, not {d}")
 
 
 @op_definition
@@ -305,6 +306,8 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
         ):
             at = f" from column {self.first} on" if self.first else ""
             raise VerifyException(f"{self.name}: {type_} gives no {tile}{at}")
+        if element_name(tile.element_type) == "f16" and tile.shape[1] % 2:
+            raise VerifyException(f"{self.name}: sums of f16 are loaded two by two, not {tile}")
 
 
 def row_in_thread(rows: int, columns: int, groups: int) -> Layout:

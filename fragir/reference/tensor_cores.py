@@ -139,13 +139,13 @@ def _chain_of_scaled(scale: str) -> Chain:
     return Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4)
 
 
-def chain_in_tensor_memory(a: str, scale: str = "") -> Chain:
-    """How tcgen05.mma sums products of type `a`, with scales of a type or without, to f32
+def chain_in_tensor_memory(a: str, accumulator: str = "f32", scale: str = "") -> Chain:
+    """How tcgen05.mma sums products of type `a`, with scales of a type or without, to f32 or f16
     (docs/arithmetic.md)."""
     if a == "e2m1x2":
         return _chain_of_scaled(scale)
     k = 32 if a in FLOAT8_6_4 else 8 if a == "tf32" else 16
-    return Chain(k, k, 25, RZ_F32)
+    return Chain(k, k, 25, RNE_F16 if accumulator == "f16" else RZ_F32)
 
 
 def _quad_is_native(target: str) -> bool:

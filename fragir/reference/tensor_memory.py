@@ -27,7 +27,7 @@ def mma(run: Run, op: frag.TensorMmaOp) -> None:
     if name:
         of_a, of_b = (run[value] for value in op.scales)
         a, b, scales = with_scales(a, b, of_a, _turned(of_b), block)
-    ways = () if types[2] in INTEGERS else (chain_in_tensor_memory(types[0], name),)
+    ways = () if types[2] in INTEGERS else (chain_in_tensor_memory(types[0], types[2], name),)
     memory.write(dot(a, b, c, types, ways, types[2], scales))
 
 

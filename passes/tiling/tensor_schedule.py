@@ -40,7 +40,7 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
     sums = element_name(product.accumulator())
     if kind is None or KINDS[kind].scales or not has(f"tcgen05.mma.kind::{kind}", target):
         return f"{target} has no tcgen05.mma of {first} and {second} that is written here"
-    if sums not in ("f32", "s32"):
+    if sums not in KINDS[kind].results:
         return f"sums of {sums} are not added up in tensor memory"
     for asked, what in (
         (product.is_scaled, "scales"),

@@ -32,3 +32,9 @@ func.func @f(%d: !sum) {
   %t = frag.load %d[0, 0] : !sum -> !frag.tile<128x64xf32>
   func.return
 }
+// -----
+// An odd number of sums of f16.
+func.func @f(%d: memref<128x64xf16, #frag.tensor>) {
+  %t = frag.tcgen05_load %d : memref<128x64xf16, #frag.tensor> -> !frag.tile<128x3xf16>
+  func.return
+}

@@ -15,9 +15,9 @@ func.func @f(%a: !a, %b: !b, %d: memref<128x64xf32, #frag.shared>) {
   func.return
 }
 // -----
-// Sums of f16.
-func.func @f(%a: !a, %b: !b, %d: memref<128x64xf16, #frag.tensor>) {
-  frag.tcgen05_mma %a, %b into %d : !a, !b into memref<128x64xf16, #frag.tensor>
+// Sums of bf16 in f16.
+func.func @f(%a: memref<128x64xbf16, #frag.shared<swizzle = 128>>, %b: memref<64x64xbf16, #frag.shared<swizzle = 128>>, %d: memref<128x64xf16, #frag.tensor>) {
+  frag.tcgen05_mma %a, %b into %d : memref<128x64xbf16, #frag.shared<swizzle = 128>>, memref<64x64xbf16, #frag.shared<swizzle = 128>> into memref<128x64xf16, #frag.tensor>
   func.return
 }
 // -----

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.ir import Attribute
 
 import fragir
+from fragir import Kernel
 from fragir.compilation.program import parse
 from fragir.errors import FragirError
 from fragir.passes.tiling.explained import explain_schedules
@@ -56,9 +59,7 @@ def numbers(element: str, shape: tuple[int, int], seed: int) -> Any:
     return np.random.default_rng(seed).integers(low, 4, shape).astype(NUMPY[element])
 
 
-def check(
-    text: str, element: str, shape: Shape, turned: tuple[bool, bool], c: str
-) -> fragir.Kernel:
+def check(text: str, element: str, shape: Shape, turned: tuple[bool, bool], c: str) -> Kernel:
     """The product of small whole numbers, which is exact, with every check on."""
     m, n, k = shape
     a, b = numbers(element, (m, k), 1), numbers(element, (k, n), 2)
@@ -77,6 +78,8 @@ FORMS: dict[str, tuple[str, Shape, tuple[bool, bool], str, str]] = {
     "edges": ("f16", (200, 136, 104), (False, True), "f32", ""),
     "turned": ("bf16", (136, 72, 80), (True, False), "f32", ""),
     "half": ("f16", (130, 264, 72), (False, True), "f16", ""),
+    "sums of f16": ("f16", (136, 72, 80), (False, True), "f16", "{accumulate = f16} "),
+    "fp8 in f16": ("f8E4M3FN", (130, 264, 64), (False, True), "f32", "{accumulate = f16} "),
     "tf32": ("tf32", (64, 64, 68), (False, True), "f32", ""),
     "e4m3": ("f8E4M3FN", (128, 80, 160), (True, False), "f32", ""),
     "e5m2": ("f8E5M2", (128, 64, 48), (False, True), "f32", ""),
@@ -120,7 +123,6 @@ def test_sizes_of_a_launch() -> None:
     ("target", "element", "attributes", "why"),
     [
         ("sm_103a", "si8", "", "sm_103a has no tcgen05.mma of s8 and s8"),
-        ("sm_100a", "f16", "{cluster = 2 : i64} ", "a product with cluster"),
         ("sm_100a", "f16", "{tile = array<i64: 64, 64, 64>} ", "a tile of 64x64"),
         ("sm_100a", "f16", "{tile = array<i64: 128, 64, 64>, stages = 40 : i64} ", "40 stages"),
     ],
@@ -208,3 +210,62 @@ def test_packed_roles_move_no_registers() -> None:
     text = EXAMPLE.replace('"load" warps [1, 1] {', '"load" warps [1, 1] registers 40 {')
     with pytest.raises(FragirError, match="packed roles share warpgroups"):
         fragir.compile(text, target="sm_100a")
+
+
+def by_hand(sums: Attribute, shape: tuple[int, int], pieces: Sequence[tuple[int, int]]) -> Kernel:
+    """One product of f16 and K = 64, loaded in pieces of columns."""
+    m, n = shape
+    with fragir.kernel("one", target="sm_100a") as k:
+        a, b = k.memory("a", fragir.f16, (m, 64)), k.memory("b", fragir.f16, (n, 64))
+        c = k.memory("c", sums, shape)
+        ring = k.ring(1, [k.part((rows, 64), fragir.f16, swizzle=128) for rows in shape])
+        held = k.ring(1, [k.tensor_part(shape, sums)])
+        with k.role("load", warps=(1, 1), packed=True):
+            slot = ring.acquire()
+            for memory, part in zip((a, b), slot.parts, strict=True):
+                k.copy(memory, (0, 0), part, tma=True)
+            slot.publish()
+        with k.role("multiply", warps=(1, 1), packed=True):
+            (d,), (left, right) = (free := held.acquire()).parts, (slot := ring.wait()).parts
+            k.tcgen05_mma(left, right, d, accumulate=False, transposed_b=True)
+            slot.release()
+            free.publish()
+        with k.role("store", warpgroups=(1, 1), packed=True):
+            (d,) = (full := held.wait()).parts
+            tiles = [k.tcgen05_load(d, column=at, columns=width) for at, width in pieces]
+            full.release()
+            for tile, (at, _) in zip(tiles, pieces, strict=True):
+                k.store(tile, c, (0, at))
+    return k.compile()
+
+
+@pytest.mark.parametrize("sums", [fragir.f32, fragir.f16], ids=["f32", "f16"])
+@pytest.mark.parametrize(
+    ("shape", "pieces"),
+    [((128, 112), [(0, 50), (50, 62)]), ((256, 96), [(0, 96)]), ((256, 48), [(16, 32), (0, 16)])],
+)
+def test_pieces_of_any_columns(
+    sums: Attribute, shape: tuple[int, int], pieces: Sequence[tuple[int, int]]
+) -> None:
+    """Rows from 128 on lie in the columns behind; an f16 has a column of its own."""
+    m, n = shape
+    a, b = numbers("f16", (m, 64), 1), numbers("f16", (n, 64), 2)
+    c = np.zeros(shape, np.float32 if sums == fragir.f32 else np.float16)
+    kernel = by_hand(sums, shape, pieces)
+    report = kernel.launch((1, 1, 1), None, a, b, c, on="emulator", check=True)
+    assert report.findings == []
+    assert np.array_equal(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
+    assert all(not entry.spill_loads for entry in kernel.assembled.entries.values())
+
+
+def test_sums_of_f16_round_once_an_instruction() -> None:
+    """To the nearest, of a sum that the tensor cores keep whole."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-20, 21, (rows, 64)).astype(np.float16) for rows in (128, 64))
+    c = np.zeros((128, 64), np.float16)
+    by_hand(fragir.f16, (128, 64), [(0, 64)]).launch((1, 1, 1), None, a, b, c, on="emulator")
+    total = np.zeros((128, 64))
+    for k in range(0, 64, 16):  # exact, then one rounding
+        left, right = (x[:, k : k + 16].astype(np.float64) for x in (a, b))
+        total = (total + left @ right.T).astype(np.float16).astype(np.float64)
+    assert np.array_equal(c.astype(np.float64), total)

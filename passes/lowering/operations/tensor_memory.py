@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from fragir.dialects import frag
+from fragir.dialects import frag, ptx
 from fragir.dialects.elements import multiplied_as
 from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
 from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS, chunks_of, scale_place
@@ -160,15 +160,19 @@ def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
     start = ar.add(state.memories[op.memory].pointer, ar.mul(ar.rem(warp, 4), 32 << LANE_BITS))
     if groups > 1:
         start = ar.add(start, ar.mul(ar.div(warp, 4), each))
+    element = op.tile.type.element_type
+    # an f16 has a column of its own, and half a register
+    per, pack = (2, ".pack::16b") if ptx.bits(element) == 16 else (1, "")
     parts: list[SSAValue] = []
     for block in range(rows // M):
         first = 0
         while first < each:
-            width = min(128, 1 << (each - first).bit_length() - 1)
-            text = f"tcgen05.ld.sync.aligned.32x32b.x{width}.b32 $0, [$1]"
+            registers = min(128, 1 << ((each - first) // per).bit_length() - 1)
+            written = "$0" if registers > 1 else "{$0}"
+            text = f"tcgen05.ld.sync.aligned.32x32b.x{registers}{pack}.b32 {written}, [$1]"
             place = ar.value(ar.add(start, block * width + op.first + first))
-            type_ = VectorType(op.tile.type.element_type, [width])
+            type_ = VectorType(element, [per * registers])
             parts += statement(state, text, (place,), (type_,)).results
-            first += width
+            first += per * registers
     statement(state, "tcgen05.wait::ld.sync.aligned")
     state.tiles[op.tile] = split(ar, join(ar, parts), op.tile.type.chunk)
