@@ -58,6 +58,7 @@ from fragir.builder.types import f32, require_scalar_type, s32, s64, stored_elem
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.isa.targets import require_target
 from fragir.mlir import diagnostics
 from fragir.ptx.machines import grid_problem
 
@@ -278,6 +279,10 @@ class KernelBuilder(
     ):
         super().__init__(Trace(require_name(name, "a kernel")))
         self.name, self.target = name, target
+        try:
+            require_target(target)
+        except FragirError as error:
+            fail(error.message, error.hint)
         self._warps = require_pair(warps, "warps")
         self._warpgroups = require_pair(warpgroups, "warpgroups")
         self._grid: tuple[tuple[frag.Extent, ...], LocationAttr] | None = None
@@ -305,7 +310,9 @@ class KernelBuilder(
             self.trace.scopes.clear()
             where = place_of(traceback)
             if isinstance(error, diagnostics.VerifyException) and where is not None:
-                raise error_at(where, diagnostics.message_of(error)) from error
+                raise error_at(where, diagnostics.message_of(error)) from diagnostics.cause_of(
+                    error
+                )
             return
         self.trace.insert(func.ReturnOp(), location=self._location)
         entry = self.trace.block
@@ -340,7 +347,7 @@ class KernelBuilder(
         try:
             diagnostics.verify(module)
         except FragirError as error:
-            raise _with_source(error) from error
+            raise _with_source(error) from diagnostics.cause_of(error)
         return module
 
     def __repr__(self) -> str:
@@ -388,7 +395,7 @@ class KernelBuilder(
                 passes=passes,
             )
         except FragirError as error:
-            raise _with_source(error) from error
+            raise _with_source(error) from diagnostics.cause_of(error)
 
     # --- arguments ----------------------------------------------------------------------------
 

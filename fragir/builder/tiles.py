@@ -463,7 +463,7 @@ class TileOperations(ElementwiseFunctions):
             return frag.TileType(sizes, element, placement_of(layout))
         except Exception as error:
             pass_on(error)
-            raise error_at(place(), diagnostics.message_of(error)) from error
+            raise error_at(place(), diagnostics.message_of(error)) from diagnostics.cause_of(error)
 
 
 def require_memory(trace: Trace, value: object) -> SSAValue:

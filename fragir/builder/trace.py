@@ -26,7 +26,7 @@ from fragir.builder.types import (
 from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
 from fragir.dialects import frag
 from fragir.errors import FragirError, pass_on
-from fragir.mlir.diagnostics import message_of
+from fragir.mlir.diagnostics import cause_of, message_of
 
 # -- expression ------------------------------------------------------------------------------------
 # The order in which expressions of tiles are computed once a tile is used.
@@ -125,7 +125,7 @@ class Trace:
                 pass_on(error)
                 location = op.location
                 op.erase(safe_erase=False)
-                raise error_at(location, message_of(error)) from error
+                raise error_at(location, message_of(error)) from cause_of(error)
         block.add_op(op)
         if name is not None and op.results:
             op.results[0].name_hint = name

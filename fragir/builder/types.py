@@ -134,7 +134,7 @@ def fragment(
         frag.MmaLayoutAttr(made)
     except Exception as error:
         pass_on(error)
-        raise error_at(place(), diagnostics.message_of(error)) from error
+        raise error_at(place(), diagnostics.message_of(error)) from diagnostics.cause_of(error)
     return made
 
 

@@ -38,6 +38,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.isa import Instruction
+    from fragir.isa.operand_tiles import CanonicalTile
     from fragir.isa.query import Holder, View
 
 
@@ -45,10 +46,7 @@ if TYPE_CHECKING:
 # What the help of `fragir layout` ends in.
 
 EXAMPLES = (
-    (
-        "The whole operand:",
-        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a",
-    ),
+    ("The whole operand; without its letter all of them:", "fragir layout m16n8k16.f16 a"),
     (
         "Who holds row 9, column 3 of D:",
         "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3",
@@ -69,6 +67,8 @@ Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
 VIEWS = ("matrix", "hardware", "memory")
 COLOURS = ("lane", "warp", "register", "element", "bank")
+OF_ALL = ("text", "markdown", "json")
+"""Formats that show all operands of an instruction, one after the other."""
 NOTATIONS = ("layout", "cute", "f2", "ttg", "linear")
 """Further formats of a layout's text."""
 
@@ -88,6 +88,11 @@ class Query:
         from fragir.isa.query import View
 
         return View.of(self.instruction, self.operand, logical=self.logical, **self.immediates)
+
+    @property
+    def in_shared_memory(self) -> bool:
+        """Whether a descriptor says where the operand lies, and no lane holds it."""
+        return self.instruction.operand(self.operand).registers.cls == "descriptor"
 
     def head(self) -> Document:
         """What every document begins with."""
@@ -188,13 +193,16 @@ def main(
 ) -> int | None:
     """Show which lane holds which element of an instruction's operand, or any layout.
 
-    OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
+    MNEMONIC may be short, as in #frag.mma: m16n8k16.f16, m64n128k16.bf16 (wgmma). OPERAND is one of
+    a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma); without it all of the
+    instruction's are shown.
     tcgen05.mma has its shape and types behind its name: tcgen05.mma.m128n256k16.f16; its a is that
     in tensor memory. Of wmma, whose fragments PTX leaves opaque, it is where ptxas places them.
     TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
     formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
     """
     style = "json" if as_json else style
+    operand = None if operand is None else operand.lower()
     asked = sum(question is not None for question in (at, lane, made))
     if asked > 1:
         raise click.UsageError("--at, --lane and --output are different questions; ask one")
@@ -234,7 +242,10 @@ def main(
             return None
         if operand is None:
             if _is_mnemonic(subject):
-                raise click.UsageError("Missing argument 'OPERAND'.")
+                if asked or is_tensor_or_wmma(subject) or style not in OF_ALL:
+                    raise click.UsageError("Missing argument 'OPERAND'.")
+                _show_all(_instruction(subject, "a"), style, picture)
+                return None
             if made is not None or logical or any(immediates.values()):
                 raise click.UsageError("--output, --logical and immediates are of instructions")
             layout = read_any(subject, tile, warps)
@@ -249,7 +260,7 @@ def main(
                 raise click.UsageError(f"`{text}` is not of the form ROW,COL")
         if style in NOTATIONS:
             raise click.UsageError(f"--format {style} is of a layout's text: MNEMONIC:OPERAND")
-        query = Query(find(subject), operand, immediates, logical, style, picture)
+        query = Query(_instruction(subject, operand), operand, immediates, logical, style, picture)
         _check_immediates(query, whole=made is not None)
         if at is not None:
             _show_at(query, at)
@@ -257,7 +268,7 @@ def main(
             _show_lane(query, lane, element)
         elif made is not None:
             _show_output(query, made)
-        elif query.instruction.operand(operand).registers.cls == "descriptor":
+        elif query.in_shared_memory:
             _show_descriptor(query)
         else:
             _show_whole(query)
@@ -272,6 +283,43 @@ def main(
 def _is_mnemonic(text: str) -> bool:
     """Whether an instruction's name stands alone, without an operand."""
     return text.replace(".", "").replace("::", "").replace("_", "").isalnum() and "." in text
+
+
+def is_tensor_or_wmma(mnemonic: str) -> bool:
+    """Whether an instruction's operands have no lane map of their own, but one by another."""
+    return mnemonic.startswith(("tcgen05.mma", "tcgen05.cp", "wmma."))
+
+
+def _instruction(text: str, operand: str) -> Instruction:
+    """The instruction of a mnemonic, or of a short name as in `#frag.mma<m16n8k16.f16, a>`."""
+    from fragir.isa.spelling import fragment_name
+
+    name = fragment_name(text)
+    if name is None:
+        return find(text)
+    from fragir.dialects.frag.instructions import fragment_instruction
+
+    held = {"b": "b", "c": "c", "d": "c"}.get(operand, "a")  # whose name it is, where they differ
+    return fragment_instruction(text, "a" if name.is_by_warpgroups else held)
+
+
+def _show_all(instruction: Instruction, style: str, picture: Picture) -> None:
+    """Every operand as a whole, those in shared memory as their canonical layouts."""
+    queries = [Query(instruction, one, {}, False, style, picture) for one in instruction.operands]
+    if style == "json":
+        documents = ",\n".join(_compact(_whole_document(query)) for query in queries)
+        mnemonic = f'"mnemonic": "{instruction.mnemonic}"'
+        sys.stdout.write(f'{{\n{mnemonic},\n"operands": [\n{documents}\n]\n}}\n')
+        return
+    for number, query in enumerate(queries):
+        if number:
+            print()
+        if query.in_shared_memory and style == "text":
+            print(f"{instruction.mnemonic}, operand {query.operand}")
+        if query.in_shared_memory:
+            _show_descriptor(query)
+        else:
+            _show_whole(query)
 
 
 # What has the immediate that an option sets, in words.
@@ -383,13 +431,7 @@ def _source_rows(
 def _show_whole(query: Query) -> None:
     view = query.view()
     if query.style == "json":
-        document = {
-            "shape": list(view.shape),
-            "lanes": view.lanes,
-            "elements": view.elements,
-            "map": view.table(),
-        }
-        _print_compact({**query.head(), **document})
+        sys.stdout.write(_compact(_whole_document(query)) + "\n")
     elif query.style == "formula":
         _show_formula(view)
     elif query.style == "csv":
@@ -409,14 +451,30 @@ def _show_framed(query: Query, points: list[Point]) -> None:
     show(drawn, query.style, query.picture.full)
 
 
-def _print_compact(document: Document) -> None:
+def _whole_document(query: Query) -> Document:
+    """An operand's map, or its canonical layouts in shared memory."""
+    if query.in_shared_memory:
+        return _descriptor_document(query)
+    view = query.view()
+    document = {
+        "shape": list(view.shape),
+        "lanes": view.lanes,
+        "elements": view.elements,
+        "map": view.table(),
+    }
+    return {**query.head(), **document}
+
+
+def _compact(document: Document) -> str:
     """JSON with a line for every lane, not for every number."""
     import json
 
+    if "map" not in document:
+        return json.dumps(document, indent=2)
     lanes = document.pop("map")
     head = json.dumps(document, indent=2)
     lines = ",\n".join(f"    {json.dumps(lane)}" for lane in lanes)
-    sys.stdout.write(f'{head[:-2]},\n  "map": [\n{lines}\n  ]\n}}\n')
+    return f'{head[:-2]},\n  "map": [\n{lines}\n  ]\n}}'
 
 
 def _show_formula(view: View) -> None:
@@ -443,27 +501,31 @@ def _heading(view: View) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _show_descriptor(query: Query) -> None:
+def _canonical_forms(query: Query) -> dict[str, dict[int, CanonicalTile]]:
     from fragir.isa.operand_tiles import operand_tiles
 
-    operand = query.instruction.operand(query.operand)
     tcgen05 = query.instruction.family.startswith("tcgen05")
-    forms = operand_tiles(operand, tcgen05=tcgen05)
-    majors = list(forms)
-    swizzles = sorted({swizzle for per_major in forms.values() for swizzle in per_major})
+    return operand_tiles(query.instruction.operand(query.operand), tcgen05=tcgen05)
+
+
+def _descriptor_document(query: Query) -> Document:
+    forms = _canonical_forms(query)
+    return {
+        **query.head(),
+        "shape": list(query.instruction.operand(query.operand).shape),
+        "descriptor": True,
+        "majors": list(forms),
+        "swizzles": sorted({swizzle for per_major in forms.values() for swizzle in per_major}),
+        "canonical": {
+            major: {str(swizzle): form.document() for swizzle, form in per_major.items()}
+            for major, per_major in forms.items()
+        },
+    }
+
+
+def _show_descriptor(query: Query) -> None:
     if query.style == "json":
-        document = {
-            **query.head(),
-            "shape": list(operand.shape),
-            "descriptor": True,
-            "majors": majors,
-            "swizzles": swizzles,
-            "canonical": {
-                major: {str(swizzle): form.document() for swizzle, form in per_major.items()}
-                for major, per_major in forms.items()
-            },
-        }
-        print_json(document)
+        print_json(_descriptor_document(query))
         return
     if query.style not in TABLE_FORMATS:
         raise FragirError(
@@ -472,7 +534,7 @@ def _show_descriptor(query: Query) -> None:
         )
     rows = [
         (major, swizzle, f"{form.mn}x{form.k}", form.shared.leading, form.shared.stride, form.text)
-        for major, per_major in forms.items()
+        for major, per_major in _canonical_forms(query).items()
         for swizzle, form in per_major.items()
     ]
     print_rows(query.style, ("major", "swizzle", "tile", "LBO", "SBO", "layout"), rows)

@@ -288,7 +288,7 @@ def run(
                 error, source, packages=packages, doing=f"the pass {one.name}"
             )
             known.message += _excuses(module)
-            raise known from error
+            raise known from diagnostics.cause_of(error)
         if times is not None:
             times[one.name] = times.get(one.name, 0.0) + (time.perf_counter() - start) * 1e3
         check_after(one, module, source)

@@ -151,7 +151,7 @@ def emit_with_origins(
         return write_with_origins(module, target, comments=comments, lines=lines)
     except Exception as error:
         pass_on(error)
-        raise diagnostics.from_exception(error, source) from error
+        raise diagnostics.from_exception(error, source) from diagnostics.cause_of(error)
 
 
 def choose_entry(module: ModuleOp, entry: str | None) -> str:

@@ -260,7 +260,7 @@ class Finding:
         times = f", {self.times}" if self.count > 1 else ""
         return short_text(
             f"<{self.severity} {self.kind} at {self.place or 'no line'}{times}: {self.message}>",
-            160,
+            130,
         )
 
     @property

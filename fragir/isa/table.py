@@ -15,7 +15,7 @@ from typing import Any, cast
 from fragir.errors import FragirError, kind_of
 from fragir.isa import spelling
 from fragir.isa.model import Form, Instruction, UnknownInstruction, rules_of
-from fragir.isa.target_rows import NAME, NVIDIA, VERSION, Target, newest
+from fragir.isa.target_rows import NAME, NVIDIA, VERSION, Target, meant_targets, newest
 from fragir.ptx.machines import BlockLimits, machine
 
 Own = Mapping[str, Instruction | None]
@@ -104,7 +104,8 @@ class Table:
         if found is None:
             shown = repr(name) if len(repr(name)) < 80 else "this"
             raise FragirError(
-                f"{shown} is no target of this compiler", hint=f"one of {', '.join(self.targets)}"
+                f"{shown} is no target of this compiler",
+                hint=f"{meant_targets(name, self.targets)}one of {', '.join(self.targets)}",
             )
         return found
 

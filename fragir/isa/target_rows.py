@@ -75,6 +75,40 @@ ONLY_PTXAS_12 = targets_with("dropped", " ")
 NEWEST_VERSION = "9.5"
 
 
+_GPUS = {
+    70: "v100",
+    75: "t4",
+    80: "a100 a30",
+    86: "a10 a40 rtx3090",
+    89: "l4 l40 l40s rtx4090",
+    90: "h100 h200 h800 gh200",
+    100: "b100 b200 gb200",
+    103: "b300 gb300",
+    120: "rtx5090",
+    121: "gb10 spark",
+}
+
+
+def meant_targets(name: object, targets: Iterable[str]) -> str:
+    """`did you mean sm_90a? `, of a name that is no target but a machine's, a generation's, or
+    nearly a target's; empty where nothing is near."""
+    from difflib import get_close_matches  # few names are wrong
+
+    if not isinstance(name, str):
+        return ""
+    known = list(targets)
+    word = re.sub(r"^(?:nvidia|compute|sm)|[\s_-]", "", name.lower())
+    word = word.removeprefix("geforce")
+    machine = next((number for number, gpus in _GPUS.items() if word in gpus.split()), None)
+    machine = machine or next((m.number for m in MACHINES if m.cores.lower() == word), None)
+    wanted = f"sm_{machine or word}"
+    if machine is not None and f"{wanted}a" in known:
+        wanted += "a"
+    if wanted not in known:
+        wanted = next(iter(get_close_matches(wanted, known, 1, 0.8)), "")
+    return f"did you mean {wanted}? " if wanted else ""
+
+
 def version_key(version: str) -> tuple[int, int]:
     """("9.0" -> (9, 0)), for comparisons."""
     major, _, minor = version.partition(".")

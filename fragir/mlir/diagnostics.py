@@ -33,6 +33,7 @@ from xdsl.utils.lexer import Input, Span
 
 from fragir import plugins
 from fragir.errors import FragirError, pass_on
+from fragir.languages import MLIR, foreign_dialect, foreign_text
 from fragir.mlir.lexer import DenseLiterals, Lexer
 from fragir.mlir.resources import put_in_place
 
@@ -194,13 +195,22 @@ def message_of(error: BaseException) -> str:
     return words or f"not accepted here ({type(error).__name__})"
 
 
+def cause_of(error: BaseException) -> BaseException | None:
+    """What is shown beneath the FragirError that an exception became: nothing where it was raised
+    for users, with the whole IR in its words, but what nobody foresaw."""
+    link: BaseException | None = error
+    while isinstance(link, (DiagnosticException, ParseError, PyRDLError, FragirError)):
+        link = link.__cause__
+    return link
+
+
 def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
     """A verified module; FragirError with the place of what is wrong."""
     try:
         parser = LocatingParser(ctx, text, name)
         module = parser.parse_module()
     except ParseError as error:
-        raise from_parse_error(error, name) from error
+        raise from_parse_error(error, name) from cause_of(error)
     except RecursionError:
         raise FragirError("the text is nested too deeply", file=name) from None
     broken = put_in_place(module, parser.blobs)
@@ -234,31 +244,72 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     message = " ".join(error.msg.split())
-    unregistered = re.fullmatch(_UNREGISTERED, message)
-    if unregistered is not None:  # the error is found behind the name
-        message = _not_there(unregistered[1])
-        start = max(text.rfind(unregistered[1], 0, start), 0)
-    elif (attribute := re.fullmatch(_NO_ATTRIBUTE, message)) is not None:
-        message += plugins.excuses_for(attribute[1])
+    foreign = foreign_text(text, MLIR)
+    if foreign is not None:
+        message, start = foreign, len(text) - len(text.lstrip())
+    else:
+        message, start = _words_and_place(message, text, start)
     before = text[:start]
     line = before.count("\n") + 1
     col = start - (before.rfind("\n") + 1) + 1
     lines = text.split("\n")
     source = lines[line - 1] if line <= len(lines) else ""
-    if not text[start:].strip():
-        message = f"the text ends before it is complete ({message})"
     return FragirError(message, name, line, col, source)
 
 
 _UNREGISTERED = r"Operation (\S+) is not registered"
 _NO_ATTRIBUTE = r"'(\S+)' is not registered"
+_EXPECTED = re.compile(r"(?:.* )?expected$|Expected '.*|Expected shape type\.")
+
+
+def _words_and_place(message: str, text: str, start: int) -> tuple[str, int]:
+    """What the parser says, with the name that was meant, and the place that it is about."""
+    from fragir.mlir.suggestions import (
+        did_you_mean,
+        end_of_tokens,
+        meant_attributes,
+        meant_here,
+        place_of_missing,
+        unclosed,
+    )
+
+    unregistered = re.fullmatch(_UNREGISTERED, message)
+    if unregistered is not None:  # the error is found behind the name
+        return _not_there(unregistered[1]), max(text.rfind(unregistered[1], 0, start), 0)
+    if not text.strip():
+        return "the text is empty", 0
+    if not text[start:].strip():
+        message = unclosed(text) or message
+        return f"the text ends before it is complete ({message})", end_of_tokens(text)
+    attribute = re.fullmatch(_NO_ATTRIBUTE, message)
+    if attribute is not None:
+        name = attribute[1]
+        foreign = foreign_dialect(name.partition(".")[0])
+        start = max(text.rfind(name, 0, start) - 1, 0)  # the sign before it
+        if foreign is not None:
+            return foreign, start
+        meant = did_you_mean(meant_attributes(name, text[start]))
+        return f"{message}{plugins.excuses_for(name)}{meant}", start
+    if _EXPECTED.match(message):
+        missing = place_of_missing(text, start)
+        message = message.replace("Expected shape type.", "type expected")
+        return message + (meant_here(text, start) if missing == start else ""), missing
+    return message, start
+
+
 _GENERIC = "write it as a linalg.generic, whose maps and body say what it computes"
 
 
 def _not_there(name: str) -> str:
     """Words for an operation that no dialect has."""
-    words = f"there is no operation {name} here{plugins.excuses_for(name)}"
-    if not name.startswith("linalg."):
+    from fragir.mlir.suggestions import did_you_mean, meant_operations
+
+    foreign = foreign_dialect(name.partition(".")[0])
+    if foreign is not None:
+        return f"there is no operation {name} here: {foreign}"
+    meant = did_you_mean(meant_operations(name))
+    words = f"there is no operation {name} here{plugins.excuses_for(name)}{meant}"
+    if meant or not name.startswith("linalg."):
         return words
     return f"{words}; {_GENERIC}"
 
@@ -282,7 +333,7 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         wrong = "its operands, types or attributes do not fit together"
         words = _words_of(error, f"this {culprit.name}", wrong)
         place, message = _hidden_operation(culprit) or (culprit, words)
-        raise error_at_operation(place, message, text) from error
+        raise error_at_operation(place, message, text) from cause_of(error)
     early = used_too_early(module)
     if early is not None:
         op, value = early
@@ -435,6 +486,7 @@ __all__ = [
     "Span",
     "VerifyException",
     "asking",
+    "cause_of",
     "error_at_operation",
     "fail",
     "from_exception",

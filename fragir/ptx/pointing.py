@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from fragir.errors import FragirError
+from fragir.languages import PTX, foreign_text
 from fragir.ptx.rules import Refused, Unexpected
 from fragir.ptx.tree.module import Source
 
@@ -128,6 +129,7 @@ def pointing_into(source: Source) -> Generator[None]:
 
 
 def _error(source: Source, at: int, message: str, expected: tuple[str, ...] = ()) -> PtxSyntaxError:
+    message = foreign_text(source.text, PTX) or message
     line, col = source.place(at)
     shown = source.line(line)
     if len(shown) > 200:  # a window of a very long line

@@ -108,7 +108,10 @@ def test_translation(fragir: Fragir, style: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ([MMA], 2, "Missing argument 'OPERAND'"),
+        ([MMA, "--lane", "3"], 2, "Missing argument 'OPERAND'"),
+        ([MMA, "--format", "svg"], 2, "Missing argument 'OPERAND'"),
+        (["tcgen05.mma.m128n256k16.f16"], 2, "Missing argument 'OPERAND'"),
+        (["m16n8k17.f16", "a"], 1, "there is no instruction"),
         ([C, "--selector", "1"], 2, "are of instructions"),
         ([MMA, "a", "--tile", "16x16"], 2, "write MNEMONIC:OPERAND"),
         ([MMA, "a", "--format", "ttg"], 2, "MNEMONIC:OPERAND"),
@@ -246,3 +249,31 @@ def test_the_ir_takes_any_notation() -> None:
     with pytest.raises(Exception, match="no layout of digits: Mode 8:80 of axis row") as caught:
         Parser(FragirContext(), chain).parse_attribute()
     assert not isinstance(caught.value, FragirError)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("m16n8k16.f16", MMA),
+        ("m64n128k16.bf16", "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
+        ("m8n8k4.f16.row", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"),
+    ],
+)
+def test_a_short_name_in_either_case(fragir: Fragir, short: str, long: str) -> None:
+    """As `#frag.mma<m16n8k16.f16, a>` has it, and as matrices are called."""
+    assert fragir("layout", short, "A").out == fragir("layout", long, "a").out
+
+
+@pytest.mark.parametrize("name", ["m16n8k16.f16", "m64n128k16.bf16"])
+def test_all_operands(fragir: Fragir, name: str) -> None:
+    """Each as it is shown alone."""
+    found = json.loads(fragir("layout", name, "--json").out)
+    validate(found, "layout-all")
+    operands = [one["operand"] for one in found["operands"]]
+    assert {"a", "b", "d"} <= set(operands)
+    for one in found["operands"]:
+        assert one == json.loads(fragir("layout", found["mnemonic"], one["operand"], "--json").out)
+    text = fragir("layout", name).out
+    for one in operands:
+        assert f"{found['mnemonic']}, operand {one}\n" in text
+        assert fragir("layout", name, one).out in text
