@@ -47,6 +47,9 @@ def run(task: Task) -> Result:
             "kernel": one.right_name,
             "verdict": verdict.word,
             "why": said,
+            "equality": verdict.equality,
+            "every_schedule": int(verdict.schedules is not None and verdict.schedules.every),
+            "every_value": int(verdict.data is not None and verdict.data.every),
             "findings": findings,
         }
     text = one.text()

@@ -5,6 +5,7 @@ python -m tests.docs.agents        writes them anew, between their marks
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from fragir.emulator.report import KINDS, OF_SEVERAL_RUNS
 from fragir.judge.meanings import REASONS, VERDICTS, meanings
 from fragir.toolchain.verdicts import KINDS as OF_PTXAS
 
+CLASSES = Path(__file__).resolve().parents[2] / "results/kernel_classes.json"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [DOCS / "judge.md", DOCS / "for-agents.md", DOCS / "json.md"]
 
@@ -43,7 +45,44 @@ def _kinds() -> str:
     return _table(("kind", "meaning"), rows)
 
 
+#: How the groups of `results/kernel_classes.json` are called, in their order.
+GROUPS = {
+    "Triton": "Triton's, of tests/foreign",
+    "nvcc": "nvcc's, of tests/foreign",
+    "cases": "of both, judged by a case",
+    "programs": "programs of examples/",
+    "scripts": "scripts of examples/",
+}
+
+
+def _classes() -> str:
+    """Kernels by class: how many of each origin."""
+    kernels = json.loads(CLASSES.read_text("utf-8"))["kernels"]
+    rows: list[tuple[str, ...]] = []
+    for by, words in GROUPS.items():
+        group = [one for one in kernels if one["by"] == by]
+        equalities = [str(one["equality"]) for one in group if one["equality"] is not None]
+        exact, numbers, bounded = (
+            str(sum(each.startswith(kind) for each in equalities)) if equalities else ""
+            for kind in ("exact", "numbers", "bounded")
+        )
+        every = (str(sum(one[of] for one in group)) for of in ("every_schedule", "every_value"))
+        rows.append((words, str(len(group)), *every, exact, numbers, bounded))
+    head = ("kernels", "", "every schedule", "every value", "the same function", "the same numbers")
+    return _table((*head, "within the bound"), rows)
+
+
+def _choices() -> str:
+    """Kernels of which a run does not speak for every schedule."""
+    kernels = json.loads(CLASSES.read_text("utf-8"))["kernels"]
+    found = [one for one in kernels if not one["every_schedule"]]
+    rows = [(f"{one['kernel']}", "; ".join(one["open"])) for one in found]
+    return _table(("kernel", "what is open"), rows)
+
+
 TABLES = {
+    "classes": _classes,
+    "choices": _choices,
     "verdicts": _verdicts,
     "next": _next,
     "reasons": lambda: _findings(REASONS),
