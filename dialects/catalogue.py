@@ -66,9 +66,10 @@ frag.slice         shapes:SliceTileOp          tiles:rename       tiles:slice_  
 frag.split         shapes:SplitOp              tiles:rename       tiles                 t.split                     patterns=canonical
 frag.store         tiles:StoreOp               memories           tiles:store_tile      k.store
 frag.take_turn     rings:TakeTurnOp            roles              rings                 k.turn
-frag.tcgen05_copy  tensor_scales:TensorCopyOp  tensor_memory:copy  tensor_memory:copy    -
-frag.tcgen05_load  tensor_memory:TensorLoadOp  tensor_memory:load  tensor_memory:load    -
-frag.tcgen05_mma   tensor_memory:TensorMmaOp   tensor_memory:mma   tensor_memory:mma     -
+frag.tcgen05_copy  tensor_scales:TensorCopyOp  tensor_memory:copy  tensor_memory:copy    k.tcgen05_copy
+frag.tcgen05_load  tensor_memory:TensorLoadOp  tensor_memory:load  tensor_memory:load    k.tcgen05_load
+frag.tcgen05_mma   tensor_memory:TensorMmaOp   tensor_memory:mma   tensor_memory:mma     k.tcgen05_mma
+frag.tcgen05_store  tensor_memory:TensorStoreOp  tensor_memory:store  tensor_memory:store  k.tcgen05_store
 frag.transpose     shapes:TransposeOp          tiles:rename       tiles                 t.transpose                 patterns=canonical
 frag.undefined     in_flight:UndefinedOp       products           tiles                 k.undefined
 frag.view          memory:ViewOp               memories           tiles                 k.view
@@ -103,7 +104,7 @@ attributes     LayoutAttr MmaFragment sizes_error sizes_of
 grid           DIVISIBLE BlockCount Extent fixed_extents least_of promises_error promises_of size_names
 memory         Dimension
 memory_layout  matrix_layout memory_layout strides_of
-types          MOST_DIMENSIONS held_tile holds_scales is_shared is_tensor_memory tile_of
+types          MOST_DIMENSIONS held_tile holds_operand holds_scales is_shared is_tensor_memory tile_of
 """,
     "fragir.dialects.frag",
 )

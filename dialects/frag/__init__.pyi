@@ -82,12 +82,14 @@ from fragir.dialects.frag.shapes import TransposeOp as TransposeOp
 from fragir.dialects.frag.sparse import MmaSparseOp as MmaSparseOp
 from fragir.dialects.frag.tensor_memory import TensorLoadOp as TensorLoadOp
 from fragir.dialects.frag.tensor_memory import TensorMmaOp as TensorMmaOp
+from fragir.dialects.frag.tensor_memory import TensorStoreOp as TensorStoreOp
 from fragir.dialects.frag.tensor_scales import TensorCopyOp as TensorCopyOp
 from fragir.dialects.frag.tiles import LoadOp as LoadOp
 from fragir.dialects.frag.tiles import StoreOp as StoreOp
 from fragir.dialects.frag.types import MOST_DIMENSIONS as MOST_DIMENSIONS
 from fragir.dialects.frag.types import TileType as TileType
 from fragir.dialects.frag.types import held_tile as held_tile
+from fragir.dialects.frag.types import holds_operand as holds_operand
 from fragir.dialects.frag.types import holds_scales as holds_scales
 from fragir.dialects.frag.types import is_shared as is_shared
 from fragir.dialects.frag.types import is_tensor_memory as is_tensor_memory

@@ -303,7 +303,7 @@ HALVED = ("row", "col")
 """The dimension that a pair of blocks divides."""
 
 
-SCALES = "scales"
+SCALES, OPERAND = "scales", "operand"
 """What `#frag.tensor` may hold besides sums."""
 
 
@@ -314,7 +314,8 @@ class TensorMemoryAttr(ParametrizedAttribute):
     128 lanes by 512 columns of 32 bits, in which `frag.tcgen05_mma` adds up. Rows of a matrix are
     lanes, 128 at a time, its columns are columns; further rows lie in the columns behind.
     `#frag.tensor<scales>` holds a scale for each block of a row, as `frag.tcgen05_copy` puts them
-    there. PTX ISA 9.2, sections 9.7.16.1 and 9.7.16.10.7.
+    there, `#frag.tensor<operand>` an A, M x K, whose elements share columns, as
+    `frag.tcgen05_store` puts them there. PTX ISA 9.2, sections 9.7.16.1 and 9.7.16.10.
     """
 
     name = "frag.tensor"
@@ -327,9 +328,12 @@ class TensorMemoryAttr(ParametrizedAttribute):
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         if not parser.parse_optional_punctuation("<"):
             return [StringAttr("")]
-        parser.parse_keyword(SCALES)
+        place = parser.pos
+        holds = parser.parse_identifier(f"{SCALES} or {OPERAND}")
+        if holds not in (SCALES, OPERAND):
+            parser.raise_error(f"tensor memory holds sums, {SCALES} or {OPERAND}", place)
         parser.parse_punctuation(">")
-        return [StringAttr(SCALES)]
+        return [StringAttr(holds)]
 
     def print_parameters(self, printer: Printer) -> None:
         if self.holds.data:

@@ -103,8 +103,8 @@ def check_memory(operation: str, type_: MemRefType[Attribute], *, pair: bool = F
     of blocks shares it."""
     if isinstance(type_.memory_space, TensorMemoryAttr):
         raise VerifyException(
-            f"{operation}: {type_} lies in tensor memory, which frag.tcgen05_mma writes and "
-            "frag.tcgen05_load reads"
+            f"{operation}: {type_} lies in tensor memory, which frag.tcgen05_mma and "
+            "frag.tcgen05_store write and frag.tcgen05_load reads"
         )
     halved = halved_dimension(type_)
     if halved is not None:

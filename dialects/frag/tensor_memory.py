@@ -1,4 +1,4 @@
-"""Products in tensor memory: frag.tcgen05_mma, and frag.tcgen05_load of what they have added up.
+"""Products in tensor memory: frag.tcgen05_mma, and loads and stores of what lies there.
 
 Tensor memory is that of a ring (`frag.ring`): who multiplies acquires a slot, adds all of K up in
 it and publishes it; others await it, load it and release it. The products of a role are started by
@@ -27,12 +27,19 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.attributes import HALVED, ExplicitLayoutAttr
 from fragir.dialects.frag.memory_layout import check_memory, halved_dimension
 from fragir.dialects.frag.products import flag, memory_dimensions
 from fragir.dialects.frag.tensor_scales import kind_named, read_scales, scale_columns
-from fragir.dialects.frag.types import TileType, holds_scales, is_shared, is_tensor_memory
+from fragir.dialects.frag.types import (
+    TileType,
+    holds_operand,
+    holds_scales,
+    is_shared,
+    is_tensor_memory,
+    tile_of,
+)
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -51,6 +58,7 @@ M = 128
 """Rows of one product of a block, each a lane of tensor memory."""
 MOST_COLUMNS = 256
 """Columns of one product."""
+COLUMN_BITS = 32
 
 
 def columns_of(type_: MemRefType[Attribute]) -> int:
@@ -58,7 +66,25 @@ def columns_of(type_: MemRefType[Attribute]) -> int:
     rows, columns = type_.get_shape()[-2:]
     if holds_scales(type_):
         return scale_columns(rows, columns)
-    return -(-rows // M) * columns
+    return -(-rows // M) * -(-columns // elements_of_column(type_))
+
+
+def column_of(type_: MemRefType[Attribute], element: int) -> int:
+    """The column of tensor memory, from the first on, in which an element of a row begins.
+
+    Those of an operand share columns, a sum has one of its own.
+    """
+    return element // elements_of_column(type_)
+
+
+def elements_of_column(type_: MemRefType[Attribute]) -> int:
+    """How many elements of a row share a column."""
+    return COLUMN_BITS // element_bits(type_.element_type) if holds_operand(type_) else 1
+
+
+def elements_of_register(type_: MemRefType[Attribute]) -> int:
+    """How many elements of a row share a register of a thread that loads or stores them."""
+    return COLUMN_BITS // element_bits(type_.element_type)
 
 
 @op_definition
@@ -186,13 +212,15 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     def verify_(self) -> None:
         for name, value in (("a", self.a), ("b", self.b)):
+            if name == "a" and holds_operand(value.type):
+                continue
             if not is_shared(value.type):
                 raise VerifyException(
                     f"{self.name}: {name} lies in {value.type}; it multiplies what lies in shared "
                     "memory, memref<..., #frag.shared<swizzle = 128>>"
                 )
             check_memory(self.name, memref_type(value.type), pair=self.pair is not None)
-        if not is_tensor_memory(self.d.type) or holds_scales(self.d.type):
+        if not holds_sums(self.d.type):
             raise VerifyException(
                 f"{self.name}: d is {self.d.type}; the sums lie in tensor memory, "
                 "memref<..., #frag.tensor>"
@@ -209,6 +237,7 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                     f"N = {n} is no multiple of 16 up to {MOST_COLUMNS}, nor one of {MOST_COLUMNS}"
                 )
             self._check_pair(n)
+            self._check_operand()
             check_shape(kind, self.group * M, min(n, MOST_COLUMNS), group=self.group, ws=False)
             step = depths(kind)[0]
             if k % step:
@@ -238,6 +267,21 @@ class TensorMmaOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise FragirError("a pair multiplies without scales here")
         if n > MOST_COLUMNS:
             raise FragirError(f"N = {n} of a pair is more than {MOST_COLUMNS}")
+
+    def _check_operand(self) -> None:
+        """FragirError where A in tensor memory is not as products read it here."""
+        if not holds_operand(self.a.type):
+            return
+        if self.a_transposed is not None:
+            raise FragirError("A in tensor memory is M x K", hint="store it so, transposed")
+        if self.pair is not None or self.scales:
+            what = "a pair" if self.pair is not None else "a product with scales"
+            raise FragirError(f"{what} reads A from shared memory here, not {self.a.type}")
+
+
+def holds_sums(type_: Attribute) -> bool:
+    """Whether a memref lies in tensor memory and holds sums."""
+    return is_tensor_memory(type_) and not (holds_scales(type_) or holds_operand(type_))
 
 
 def _check_sums(kind: str, multiplied: Sequence[str], d: str) -> None:
@@ -285,10 +329,7 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
 
     def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
         """A row in a thread; columns are divided among warpgroups."""
-        rows, columns = self.tile.type.shape
-        groups = threads.warpgroups[0] * threads.warpgroups[1]
-        layout = row_in_thread(rows, columns, groups)
-        yield LayoutDemand(self.tile, ExplicitLayoutAttr(layout), "what tcgen05.ld gives")
+        yield _row_demand(self.tile, threads, "what tcgen05.ld gives")
 
     def verify_(self) -> None:
         if not is_tensor_memory(self.memory.type) or holds_scales(self.memory.type):
@@ -296,18 +337,91 @@ class TensorLoadOp(IRDLOperation, MemoryInterface, LayoutInterface):
                 f"{self.name} loads from tensor memory, memref<..., #frag.tensor>, not from "
                 f"{self.memory.type}"
             )
-        type_, tile = memref_type(self.memory.type), self.tile.type
-        shape = type_.get_shape()
-        if (
-            len(tile.shape) != len(shape)
-            or tile.shape[0] != shape[0]
-            or type_.element_type != tile.element_type
-            or not 0 <= self.first <= shape[1] - tile.shape[1]
-        ):
+        if not _fits(self.memory, self.tile.type, self.first):
             at = f" from column {self.first} on" if self.first else ""
-            raise VerifyException(f"{self.name}: {type_} gives no {tile}{at}")
-        if element_name(tile.element_type) == "f16" and tile.shape[1] % 2:
-            raise VerifyException(f"{self.name}: sums of f16 are loaded two by two, not {tile}")
+            raise VerifyException(f"{self.name}: {self.memory.type} gives no {self.tile.type}{at}")
+        _check_whole(self.name, self.memory, self.tile.type, self.first)
+
+
+@op_definition
+class TensorStoreOp(IRDLOperation, MemoryInterface, LayoutInterface):
+    """Puts a tile into tensor memory (tcgen05.st), by one warpgroup or more.
+
+        frag.tcgen05_store %t to %p : !frag.tile<128x64xf16>, memref<128x64xf16,
+          #frag.tensor<operand>>
+        frag.tcgen05_store %u to %p from 32 : ...
+
+    With `from` into the columns from one on. Threads hold rows as those that `frag.tcgen05_load`
+    gives. Products read it as A when the slot that holds it is published. PTX ISA 9.2, section
+    9.7.16.8.
+    """
+
+    name = "frag.tcgen05_store"
+    tile = operand_def(TileType)
+    memory = operand_def(MemRefType)
+    column = opt_prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$tile `to` $memory (`from` $column^)? attr-dict `:` type($tile) `,` type($memory)"
+    )
+
+    def __init__(self, tile: SSAValue | Operation, memory: SSAValue | Operation, column: int = 0):
+        super().__init__(
+            operands=[tile, memory],
+            properties={"column": IntegerAttr(column, i64) if column else None},
+        )
+
+    @property
+    def first(self) -> int:
+        """The first column."""
+        return 0 if self.column is None else self.column.value.data
+
+    def writes(self) -> list[SSAValue]:
+        return [self.memory]
+
+    def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
+        """A row in a thread, as of a load."""
+        yield _row_demand(self.tile, threads, "what tcgen05.st takes")
+
+    def verify_(self) -> None:
+        if not is_tensor_memory(self.memory.type) or holds_scales(self.memory.type):
+            raise VerifyException(
+                f"{self.name} stores into tensor memory, memref<..., #frag.tensor>, not into "
+                f"{self.memory.type}"
+            )
+        tile = tile_of(self.tile)
+        if not _fits(self.memory, tile, self.first):
+            at = f" from column {self.first} on" if self.first else ""
+            raise VerifyException(f"{self.name}: {self.memory.type} takes no {tile}{at}")
+        _check_whole(self.name, self.memory, tile, self.first)
+
+
+def _fits(memory: SSAValue, tile: TileType, first: int) -> bool:
+    """Whether a tile is some columns of memory, all rows of them."""
+    type_ = memref_type(memory.type)
+    shape = type_.get_shape()
+    return (
+        len(tile.shape) == len(shape)
+        and tile.shape[0] == shape[0]
+        and type_.element_type == tile.element_type
+        and 0 <= first <= shape[1] - tile.shape[1]
+    )
+
+
+def _check_whole(name: str, memory: SSAValue, tile: TileType, first: int) -> None:
+    """VerifyException where a thread would have a part of a register, or of a column."""
+    type_ = memref_type(memory.type)
+    if tile.shape[1] % elements_of_register(type_) or first % elements_of_column(type_):
+        raise VerifyException(
+            f"{name}: {elements_of_register(type_)} elements of {type_} share a register; columns "
+            f"{first} to {first + tile.shape[1]} are no whole ones"
+        )
+
+
+def _row_demand(tile: SSAValue, threads: Threads, reason: str) -> LayoutDemand:
+    rows, columns = tile_of(tile).shape
+    groups = threads.warpgroups[0] * threads.warpgroups[1]
+    return LayoutDemand(tile, ExplicitLayoutAttr(row_in_thread(rows, columns, groups)), reason)
 
 
 def row_in_thread(rows: int, columns: int, groups: int) -> Layout:

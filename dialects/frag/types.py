@@ -24,7 +24,13 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits, element_name, is_element, is_predicate
-from fragir.dialects.frag.attributes import SCALES, LayoutAttr, SharedAttr, TensorMemoryAttr
+from fragir.dialects.frag.attributes import (
+    OPERAND,
+    SCALES,
+    LayoutAttr,
+    SharedAttr,
+    TensorMemoryAttr,
+)
 from fragir.dialects.limits import tile_limit
 from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
@@ -238,6 +244,11 @@ def is_tensor_memory(type_: Attribute) -> bool:
 def holds_scales(type_: Attribute) -> bool:
     """Whether a memref lies in tensor memory and holds scales of blocks."""
     return is_tensor_memory(type_) and memref_type(type_).memory_space == TensorMemoryAttr(SCALES)
+
+
+def holds_operand(type_: Attribute) -> bool:
+    """Whether a memref lies in tensor memory and holds an operand of products."""
+    return is_tensor_memory(type_) and memref_type(type_).memory_space == TensorMemoryAttr(OPERAND)
 
 
 class WillBeTile(abc.ABC):

@@ -15,7 +15,7 @@ from fragir.builder.trace import Trace
 from fragir.builder.types import require_tile_element
 from fragir.builder.values import Memory, Scalar, Tile, Value
 from fragir.dialects import frag
-from fragir.dialects.frag.attributes import SCALES
+from fragir.dialects.frag.attributes import OPERAND, SCALES
 from fragir.dialects.frag.kernels import CLUSTER, MOST_BLOCKS
 from fragir.dialects.shorthands import memref_type
 from fragir.layout import Layout
@@ -254,17 +254,25 @@ class TensorOperations(FlightOperations):
     """Sums that lie in tensor memory, where products add up by themselves (sm_100a and its kin)."""
 
     def tensor_part(
-        self, shape: Sequence[int], element: Attribute, *, scales: bool = False
+        self,
+        shape: Sequence[int],
+        element: Attribute,
+        *,
+        scales: bool = False,
+        operand: bool = False,
     ) -> MemRefType[Attribute]:
         """A matrix in tensor memory as a part of a ring: `k.ring(2, [k.tensor_part(...)])`.
 
         Its rows are lanes, 128 at a time, its columns are columns, of which a block has 512. With
-        `scales` it holds a scale for each row of A or column of B and each block of K.
+        `scales` it holds a scale for each row of A or column of B and each block of K; with
+        `operand` an A, whose elements share columns (`tcgen05_store`).
         """
         sizes = require_shape(shape)
         if len(sizes) != 2:
             fail(f"a part in tensor memory is a matrix, not {len(sizes)}-dimensional")
-        space = frag.TensorMemoryAttr(SCALES if scales else "")
+        if scales and operand:
+            fail("a part holds scales or an operand")
+        space = frag.TensorMemoryAttr(SCALES if scales else OPERAND if operand else "")
         type_ = require_tile_element(element, "tensor memory")
         return MemRefType(type_, sizes, memory_space=space)
 
@@ -279,7 +287,8 @@ class TensorOperations(FlightOperations):
         transposed_b: bool = False,
         scales: tuple[Memory, Memory] | None = None,
     ) -> None:
-        """`d = a b + d` in tensor memory (tcgen05.mma): a and b in shared memory.
+        """`d = a b + d` in tensor memory (tcgen05.mma): b, and a unless it is an `operand` in
+        tensor memory, in shared memory.
 
         It goes on by itself: the slots that hold a and b may be released at once, and that of d
         published; whoever waits for them waits until it is done. Where `accumulate` does not hold
@@ -287,9 +296,10 @@ class TensorOperations(FlightOperations):
         N x K. `scales` are those of blocks along K, in tensor memory (`tcgen05_copy`). PTX ISA 9.2,
         section 9.7.16.10.
         """
-        left, right = (
-            self._shared_operand("tcgen05.mma", *given) for given in (("a", a), ("b", b))
-        )
+        left = self._memory(a)
+        if not frag.holds_operand(left.type):
+            left = self._shared_operand("tcgen05.mma", "a", a)
+        right = self._shared_operand("tcgen05.mma", "b", b)
         both = () if scales is None else items(scales)
         if scales is not None and (both is None or len(both) != 2):
             fail(f"scales are {scales!r}, they must be those of a and those of b")
@@ -315,6 +325,14 @@ class TensorOperations(FlightOperations):
             fail(f"{memory!r} has no {many} columns from {first} on")
         type_ = frag.TileType((rows, many), memory.type.element_type)
         return self.trace.wrap(self.trace.insert(frag.TensorLoadOp(source, type_, first)).tile)
+
+    def tcgen05_store(self, tile: Tile, memory: Memory, *, column: int = 0) -> None:
+        """Puts a tile into tensor memory (tcgen05.st), into the columns from `column` on, by one
+        warpgroup or more. Products read it when the slot is published. PTX ISA 9.2, section
+        9.7.16.8.
+        """
+        at = require_number(column, "column", 0)
+        self.trace.insert(frag.TensorStoreOp(self._tile(tile), self._memory(memory), at))
 
     def tcgen05_copy(self, source: Memory, target: Memory) -> None:
         """Scales of blocks go from shared to tensor memory (tcgen05.cp), ahead of the products

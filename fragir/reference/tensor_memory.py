@@ -55,3 +55,12 @@ def _turned(x: Bounded) -> Bounded:
 def load(run: Run, op: frag.TensorLoadOp) -> None:
     x, columns = run[op.memory], slice(op.first, op.first + op.tile.type.shape[1])
     run[op.tile] = Bounded(x.value[:, columns], x.bound[:, columns])
+
+
+def store(run: Run, op: frag.TensorStoreOp) -> None:
+    """Some columns are those of a tile."""
+    memory, tile = run.memory(op.memory), run[op.tile]
+    value, bound = memory.content.value.copy(), memory.content.bound.copy()
+    columns = slice(op.first, op.first + tile.value.shape[1])
+    value[:, columns], bound[:, columns] = tile.value, tile.bound
+    memory.write(Bounded(value, bound))

@@ -9,7 +9,7 @@ of the kernel (`Engine.mbarriers`).
 | filled by | arrivals at full |
 |---|---|
 | TMA | one, of the thread that starts the copies, with the bytes, where the slot is acquired |
-| tiles, copies through registers | one a warp, when the slot is published |
+| tiles, copies through registers, tcgen05.st | one a warp, when the slot is published |
 | cp.async | one a thread, when its copies are complete (`cp.async.mbarrier.arrive.noinc`) |
 | tcgen05.mma | one, when the products are done (`tcgen05.commit`) |
 
@@ -98,7 +98,7 @@ class RingBarriers:
                 "several roles acquire slots of the ring", hint="give each a ring of its own"
             )
         threads, use = sum(roles), self.use
-        if use.in_tensor_memory:
+        if use.of_products:
             return 1
         plain = use.by_threads or not (use.tma or use.by_cp_async)
         arrivals = int(use.tma)
@@ -181,7 +181,7 @@ class RingBarriers:
         """Arrives for what threads have written."""
         state, use = self.lanes.state, self.use
         place = self._at(self.full, slot)
-        if use.in_tensor_memory:
+        if use.of_products:
             self._commit(place)
             return
         if use.by_cp_async and not self._waits_for_cp_async:

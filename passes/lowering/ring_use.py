@@ -36,7 +36,8 @@ class RingUse(NamedTuple):
     by_tensor_products: bool
     """Whether tcgen05.mma and tcgen05.cp read them, and nothing else does."""
     in_tensor_memory: bool
-    """Whether they are of tensor memory, which tcgen05.mma writes."""
+    of_products: bool
+    """Whether they are of tensor memory, and products write them, not tcgen05.st of threads."""
     pair: bool
     """Whether products read or write them that are of a pair of blocks."""
 
@@ -50,16 +51,18 @@ def use_of(ring: SSAValue) -> RingUse:
     cp_async = [op for op in copies if op.is_async is not None]
     collective = [op.has_trait(WarpgroupCollective) for op in readers]
     products = [isinstance(op, frag.TensorMmaOp | frag.TensorCopyOp) for op in readers]
+    in_tensor_memory = frag.is_tensor_memory(_ring_type(ring).parts.data[0])
     stores = [op for op in readers if isinstance(op, frag.CopyOp) and op.tma is not None]
     return RingUse(
         bool(tma),
         len(writers) > len(tma) + len(cp_async),
         bool(cp_async),
         bool(collective) and all(collective),
-        any(collective) or bool(stores) or any(products),
+        not in_tensor_memory and (any(collective) or bool(stores) or any(products)),
         any(op.multicast is not None for op in tma),
         bool(products) and all(products),
-        frag.is_tensor_memory(_ring_type(ring).parts.data[0]),
+        in_tensor_memory,
+        in_tensor_memory and not any(isinstance(op, frag.TensorStoreOp) for op in writers),
         any(op.pair is not None for op in (*writers, *readers) if isinstance(op, frag.TensorMmaOp)),
     )
 

@@ -1,15 +1,22 @@
-"""Products in tensor memory, and loads of what they have added up."""
+"""Products in tensor memory, and loads and stores of what lies there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import multiplied_as
-from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
+from fragir.dialects.frag.tensor_memory import (
+    MOST_COLUMNS,
+    M,
+    column_of,
+    elements_of_column,
+    elements_of_register,
+)
 from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS, chunks_of, scale_place
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
@@ -17,6 +24,7 @@ from fragir.isa.descriptors import instruction_descriptor
 from fragir.isa.tensor_products import check_target, depths
 from fragir.isa.versions import has
 from fragir.layout import Axis, Layout
+from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.descriptors import DescribedOperand
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.tensor_copies import statement
@@ -43,7 +51,10 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
     group = op.group
     a_major: Major = "k" if op.a_transposed is None else "mn"
     b_major: Major = "k" if op.b_transposed is not None else "mn"
-    left = DescribedOperand(ar, state.memories[op.a], a_major, "a", 0, M, step, state.target)
+    a = memref_type(op.a.type)
+    left = None
+    if not frag.holds_operand(a):
+        left = DescribedOperand(ar, state.memories[op.a], a_major, "a", 0, M, step, state.target)
     right = DescribedOperand(
         ar, state.memories[op.b], b_major, "b", 0, each // group, step, state.target
     )
@@ -63,9 +74,14 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
                     for value, row in zip(op.scales, (M * i, each * j), strict=False)
                 ]
                 begins = later if number == 0 else ()
+                if left is None:
+                    at = i * column_of(a, k) + column_of(a, number * step)
+                    first = ar.value(ar.add(state.memories[op.a].pointer, at))
+                else:
+                    first = left.descriptor(M * i, number * step)
                 operands = (
                     ar.value(ar.add(start, i * n + j * each)),
-                    left.descriptor(M * i, number * step),
+                    first,
                     right.descriptor(each * j, number * step),
                     *scales,
                     *begins,
@@ -74,7 +90,8 @@ def mma(lanes: Lanes, op: frag.TensorMmaOp) -> None:
                 last = f"${len(operands) - 1}" if begins else "1"
                 statement(
                     state,
-                    f"{opcode} [$0], $1, $2, {word}{of_scales}, {last}",
+                    f"{opcode} [$0], {'[$1]' if left is None else '$1'}, $2, {word}{of_scales}, "
+                    f"{last}",
                     operands,
                     predicate=starter(lanes),
                 )
@@ -144,35 +161,84 @@ def copy(lanes: Lanes, op: frag.TensorCopyOp) -> None:
             statement(state, text, (place, descriptor), predicate=starter(lanes))
 
 
-def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
-    """The rows of the warp's lanes; of several warpgroups each loads its columns."""
-    state, ar = lanes.state, lanes.state.ar
-    rows, columns = op.tile.type.shape
-    _, width = memref_type(op.memory.type).get_shape()
+class Access(NamedTuple):
+    """How the threads of a role load or store some columns of tensor memory."""
+
+    type_: MemRefType[Attribute]
+    start: Value
+    """Of the thread's warp, the address of its first row and column."""
+    columns: int
+    """That a thread loads or stores of each of its rows."""
+    suffix: str
+    """Of the opcode, where two sums of 16 bits, a column each, share a register."""
+
+    def pieces(self, ar: Arithmetic) -> Iterator[tuple[int, SSAValue]]:
+        """Of each instruction: registers, and where it begins."""
+        rows, width = self.type_.get_shape()
+        per = elements_of_register(self.type_)
+        for block in range(-(-rows // M)):
+            first = 0
+            while first < self.columns:
+                registers = min(128, 1 << ((self.columns - first) // per).bit_length() - 1)
+                at = column_of(self.type_, width) * block + column_of(self.type_, first)
+                yield registers, ar.value(ar.add(self.start, at))
+                first += per * registers
+
+
+def _access(lanes: Lanes, op: frag.TensorLoadOp | frag.TensorStoreOp, suffix: str) -> Access:
+    state, ar, type_ = lanes.state, lanes.state.ar, memref_type(op.memory.type)
     groups, rest = divmod(state.threads, 128)
     if rest:
         raise FragirError(
             f"{op.name} is run by {state.threads} threads",
-            hint="tensor memory is loaded by whole warpgroups: a role of `warpgroups [1, 1]`",
+            hint="tensor memory is loaded and stored by whole warpgroups: a role of `warpgroups "
+            "[1, 1]`",
         )
-    each = columns // groups
+    each = frag.tile_of(op.tile).shape[1] // groups
     warp = state.hardware.axis("warp")
     start = ar.add(state.memories[op.memory].pointer, ar.mul(ar.rem(warp, 4), 32 << LANE_BITS))
+    start = ar.add(start, column_of(type_, op.first))
     if groups > 1:
-        start = ar.add(start, ar.mul(ar.div(warp, 4), each))
-    element = op.tile.type.element_type
-    # an f16 has a column of its own, and half a register
-    per, pack = (2, ".pack::16b") if ptx.bits(element) == 16 else (1, "")
+        start = ar.add(start, ar.mul(ar.div(warp, 4), column_of(type_, each)))
+    shared = elements_of_register(type_) != elements_of_column(type_)
+    return Access(type_, start, each, suffix if shared else "")
+
+
+def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
+    """The rows of the warp's lanes; of several warpgroups each loads its columns."""
+    state, ar, access = lanes.state, lanes.state.ar, _access(lanes, op, ".pack::16b")
+    element, per = op.tile.type.element_type, elements_of_register(access.type_)
     parts: list[SSAValue] = []
-    for block in range(rows // M):
-        first = 0
-        while first < each:
-            registers = min(128, 1 << ((each - first) // per).bit_length() - 1)
-            written = "$0" if registers > 1 else "{$0}"
-            text = f"tcgen05.ld.sync.aligned.32x32b.x{registers}{pack}.b32 {written}, [$1]"
-            place = ar.value(ar.add(start, block * width + op.first + first))
-            type_ = VectorType(element, [per * registers])
-            parts += statement(state, text, (place,), (type_,)).results
-            first += per * registers
+    for registers, place in access.pieces(ar):
+        text = f"{_form('ld', registers, access)} {_vector(0, registers)}, [$1]"
+        type_ = VectorType(element, [per * registers])
+        parts += statement(state, text, (place,), (type_,)).results
     statement(state, "tcgen05.wait::ld.sync.aligned")
     state.tiles[op.tile] = split(ar, join(ar, parts), op.tile.type.chunk)
+
+
+def store(lanes: Lanes, op: frag.TensorStoreOp) -> None:
+    """The same the other way round. Who publishes the slot has waited for it."""
+    state, ar, access = lanes.state, lanes.state.ar, _access(lanes, op, ".unpack::16b")
+    per = elements_of_register(access.type_)
+    whole, first = join(ar, state.tiles[op.tile]), 0
+    total = ptx.length(whole.type)
+    for registers, place in access.pieces(ar):
+        count = per * registers
+        part = whole
+        if count < total:
+            type_ = ptx.vector_type(ptx.scalar_type(whole.type), count)
+            part = ar.insert(ptx.SliceOp(whole, first, type_)).result
+        text = f"{_form('st', registers, access)} [$0], {_vector(1, registers)}"
+        statement(state, text, (place, part))
+        first += count
+    statement(state, "tcgen05.wait::st.sync.aligned")
+
+
+def _form(which: str, registers: int, access: Access) -> str:
+    return f"tcgen05.{which}.sync.aligned.32x32b.x{registers}{access.suffix}.b32"
+
+
+def _vector(number: int, registers: int) -> str:
+    """An operand of registers, in braces also where it is one."""
+    return f"${number}" if registers > 1 else f"{{${number}}}"
