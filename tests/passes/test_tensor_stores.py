@@ -93,7 +93,7 @@ def test_products_of_what_threads_store(name: str) -> None:
     m, n, depth = form.shape
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, (rows, depth)).astype(form.numpy) for rows in (m, n))
-    types = {f32: np.float32, f16: np.float16, s32: np.int32}
+    types: dict[Attribute, Any] = {f32: np.float32, f16: np.float16, s32: np.int32}
     c = np.zeros((m, n), types[form.sums])
     kernel = product(form).compile()
     run(kernel, a, b, c)
