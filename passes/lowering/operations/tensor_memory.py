@@ -161,7 +161,7 @@ def copy(lanes: Lanes, op: frag.TensorCopyOp) -> None:
             statement(state, text, (place, descriptor), predicate=starter(lanes))
 
 
-class Access(NamedTuple):
+class RowAccess(NamedTuple):
     """How the threads of a role load or store some columns of tensor memory."""
 
     type_: MemRefType[Attribute]
@@ -185,7 +185,7 @@ class Access(NamedTuple):
                 first += per * registers
 
 
-def _access(lanes: Lanes, op: frag.TensorLoadOp | frag.TensorStoreOp, suffix: str) -> Access:
+def _access(lanes: Lanes, op: frag.TensorLoadOp | frag.TensorStoreOp, suffix: str) -> RowAccess:
     state, ar, type_ = lanes.state, lanes.state.ar, memref_type(op.memory.type)
     groups, rest = divmod(state.threads, 128)
     if rest:
@@ -201,7 +201,7 @@ def _access(lanes: Lanes, op: frag.TensorLoadOp | frag.TensorStoreOp, suffix: st
     if groups > 1:
         start = ar.add(start, ar.mul(ar.div(warp, 4), column_of(type_, each)))
     shared = elements_of_register(type_) != elements_of_column(type_)
-    return Access(type_, start, each, suffix if shared else "")
+    return RowAccess(type_, start, each, suffix if shared else "")
 
 
 def load(lanes: Lanes, op: frag.TensorLoadOp) -> None:
@@ -235,7 +235,7 @@ def store(lanes: Lanes, op: frag.TensorStoreOp) -> None:
     statement(state, "tcgen05.wait::st.sync.aligned")
 
 
-def _form(which: str, registers: int, access: Access) -> str:
+def _form(which: str, registers: int, access: RowAccess) -> str:
     return f"tcgen05.{which}.sync.aligned.32x32b.x{registers}{access.suffix}.b32"
 
 
