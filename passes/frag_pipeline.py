@@ -49,7 +49,8 @@ class FragPipelinePass(TargetPass):
                 stages = self._stages(loop)
                 if stages is None:
                     continue
-                groups = groups_of(loop)
+                tensor = TENSOR in loop.attributes
+                groups = groups_of(loop, 4 if tensor else 8)
                 if not groups:
                     if STAGES in loop.attributes:
                         fail(loop, "no product of this loop takes a tile from global memory")
@@ -58,7 +59,6 @@ class FragPipelinePass(TargetPass):
                 wgmma = WARPGROUPS in function.attributes
                 warps = warps_of(function, WARPGROUPS if wgmma else WARPS)
                 products = [p for group in groups for p in group.products]
-                tensor = TENSOR in loop.attributes
                 if wgmma and not tensor and any(map(lies_across, products)):
                     order_sums(loop, warps, self.target)
                     groups = groups_of(loop)

@@ -42,7 +42,7 @@ from fragir.dialects.shorthands import is_memref, memref_type
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.dialects.frag.matmul_sums import Scaling
+    from fragir.dialects.frag.matmul_sums import BlockScales, Scaling
 
 _WORDS = {"a_block", "b_block", "a_scale_transposed", "b_scale_transposed"}
 """Properties that say something of scales."""
@@ -73,6 +73,13 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     `promote` of K (as many as share a scale) and is added to the whole one by a fused multiply-add.
     `promote = 128` alone adds partial sums too: 8-bit floats lose less so, of whose sums tensor
     cores keep 14 bits.
+
+    Scales of f8E8M0FNU or f8E4M3FN, of both operands, `by [1, 32]` or `by [1, 16]` (of B
+    `by [32, 1]` or `by [16, 1]`), tensor cores multiply in as they add: of fp8 and
+    `!frag.packed<f4E2M1FN>`, in the formats mxfp8, mxfp4 and nvfp4. They lie as others do, or as
+    tensor memory takes them, memref<M/128 x K/128 x 2 x 256>: 512 bytes of 128 rows by four blocks,
+    the byte of row r and block j at 16 (r % 32) + 4 (r / 32) + j; those of B are then `transposed`.
+    What a chunk has beyond K is multiplied by zeros, so that it is anything but NaN.
 
     `groups %ends`: the rows of A and C are in groups, one a matrix of B (G x K x N), as those of
     experts in a mixture: group g has the rows up to, not with, ends[g], an i32 in memory, and
@@ -246,6 +253,14 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
         return scalings_of(self)
 
+    def block_scales(self) -> BlockScales | None:
+        """Those that tensor cores multiply in, a byte for so many of K; None without any."""
+        if not self.is_scaled:
+            return None
+        from fragir.dialects.frag.matmul_sums import block_scales_of  # few products have scales
+
+        return block_scales_of(self)
+
     def promotion(self) -> int | None:
         """After how many of K a partial sum is added in f32; None where the sum is one."""
         if not self.is_scaled:
@@ -262,6 +277,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     def accumulator(self) -> Attribute:
         """The type the sum is formed in; FragirError where no instruction multiplies these."""
         a, b, _ = self.memories()
+        if self.block_scales() is not None:  # of types, too, that are not multiplied without
+            return self.accumulate or element_type("f32")
         wanted = None if self.accumulate is None else element_name(self.accumulate)
         return element_type(
             accumulator_of(element_name(a.element_type), element_name(b.element_type), wanted)

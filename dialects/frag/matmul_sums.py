@@ -1,6 +1,8 @@
 """How the sums of `frag.matmul` are taken: scales and promotions along K, parts by several blocks.
 
-A scale is an f32 that a block of an operand's elements shares. Those that change along K are
+A scale is an f32 that a block of an operand's elements shares. (Or, of both operands, a byte for 16
+or 32 elements of a row along K, f8E8M0FNU or f8E4M3FN, which tensor cores multiply in as they add:
+`BlockScales`.) Those that change along K are
 multiplied into partial sums, which begin at zero every so many of K and are added in f32; the
 others are multiplied into the whole sum, or into each part of one that several blocks add up.
 
@@ -26,12 +28,22 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.atomics import KINDS
+from fragir.dialects.frag.tensor_scales import (
+    BLOCKS,
+    CHUNK_SHAPE,
+    ROWS,
+    SCALES,
+    is_multiplied,
+    is_stack,
+    kind_named,
+)
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import Names
 from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.shorthands import integers, is_memref, memref_type
+from fragir.errors import FragirError
 
 # --- scales and promotions ------------------------------------------------------------------------
 
@@ -82,6 +94,10 @@ class Scaling(NamedTuple):
     """Whether memory's first dimension is that along K."""
     leads: Names = ()
     """What the dimensions in front count: "b" or "g"; None where one of size 1 is for all."""
+    element: str = "f32"
+    """What it is; ue8m0 and ue4m3 are multiplied in by tensor cores."""
+    chunked: bool = False
+    """Whether it lies as tensor memory takes it: `fragir.dialects.frag.tensor_scales`."""
 
     @property
     def side(self) -> str:
@@ -94,6 +110,9 @@ class Scaling(NamedTuple):
         """
         if self.outer is None:
             return (*self.leads, None) if self.leads else ()
+        if self.chunked:
+            assert self.depth is not None
+            return f"{self.side}_by_{ROWS}", f"k_by_{BLOCKS * self.depth}", None, None
         side = self.side if self.outer == 1 else f"{self.side}_by_{self.outer}"
         if self.depth is None:
             return (*self.leads, side)
@@ -134,6 +153,8 @@ def _scaling(
 ) -> Scaling:
     type_ = scale.type
     element: Attribute = memref_type(type_).element_type if is_memref(type_) else type_
+    if is_memref(type_) and (found := _of_block_scales(type_)):
+        return _block_scaling(name, scale, extents, transposed, leading)._replace(element=found)
     if not isinstance(element, Float32Type):
         raise VerifyException(f"frag.matmul: the scales of {name} are {type_}; take {_FORMS[name]}")
     shape = memref_type(type_).get_shape() if is_memref(type_) else ()
@@ -163,6 +184,105 @@ def _scaling(
     return Scaling(name, scale, outer, depth, (name == "B") != transposed, names)
 
 
+def _of_block_scales(type_: MemRefType[Attribute]) -> str | None:
+    """What scales of blocks are, by what tensor cores call them; None of others."""
+    element = type_.element_type
+    return SCALES.get(element_name(element)) if is_element(element) else None
+
+
+def _block_scaling(
+    name: str,
+    scale: SSAValue,
+    extents: list[int] | None,
+    transposed: bool,
+    leading: tuple[str, ...],
+) -> Scaling:
+    """Scales that tensor cores multiply in: a matrix of rows by blocks, or a stack of chunks."""
+    type_ = memref_type(scale.type)
+    shape = type_.get_shape()
+    outer, depth = (extents or [0, 0]) if name == "A" else (extents or [0, 0])[::-1]
+    if outer != 1 or depth not in (16, 32):
+        how = "[1, 32] or [1, 16]" if name == "A" else "[32, 1] or [16, 1]"
+        raise VerifyException(
+            f"frag.matmul: the scales of {name} are {type_}, which are for 32 or 16 of K each; "
+            f"write `by {how}`"
+        )
+    k_first = (name == "B") != transposed
+    chunked = is_stack(type_) and not leading
+    leads = shape[: len(shape) - 2]
+    if chunked and k_first:
+        raise VerifyException(
+            f"frag.matmul: the scales of {name} are {type_}, chunks whose first dimension counts "
+            f"rows of {name}{' as it is transposed' if name == 'B' else ''}; "
+            + ("write `transposed` behind them" if name == "B" else "leave `transposed` out")
+        )
+    if not chunked and (len(shape) < 2 or len(leads) not in (0, len(leading))):
+        raise VerifyException(
+            f"frag.matmul: the scales of {name} are {type_}; take a matrix of rows by blocks of K, "
+            "or chunks of 128 rows by four blocks as tensor memory takes them, memref<?x?x2x256>"
+        )
+    names = tuple(None if size == 1 else lead for size, lead in zip(leads, leading, strict=False))
+    return Scaling(name, scale, 1, depth, k_first, () if chunked else names, chunked=chunked)
+
+
+class BlockScales(NamedTuple):
+    """The scales that tensor cores multiply in, of both operands."""
+
+    a: Scaling
+    b: Scaling
+
+    @property
+    def element(self) -> str:
+        """ue8m0 or ue4m3."""
+        return self.a.element
+
+    @property
+    def block(self) -> int:
+        """How many of K each is for."""
+        assert self.a.depth is not None
+        return self.a.depth
+
+
+def block_scales_of(product: ScaledProduct) -> BlockScales | None:
+    """The scales of blocks of a product; None where it has none, or others."""
+    found = scalings_of(product)
+    if all(each.element == "f32" for each in found):
+        return None
+    kinds = {(each.element, each.depth) for each in found}
+    if len(found) != 2 or len(kinds) != 1:
+        raise VerifyException(
+            "frag.matmul: tensor cores multiply scales into both operands, of one type and for as "
+            f"many of K; these are {' and '.join(_scale_text(each) for each in found)}"
+        )
+    return BlockScales(*found)
+
+
+def _scale_text(each: Scaling) -> str:
+    how = "" if each.depth is None else f" for {each.depth} of K"
+    return f"{each.scale.type} of {each.name}{how}"
+
+
+def _check_block_scales(product: ScaledProduct, scales: BlockScales) -> None:
+    """VerifyException where no tensor cores multiply such operands with such scales."""
+    if product.promote is not None or product.ends is not None:
+        what = "promoted" if product.promote is not None else "of groups of rows"
+        raise VerifyException(
+            f"frag.matmul: sums with scales of blocks are not {what}; leave that, or take scales "
+            "of f32"
+        )
+    a, b, _ = product.memories()
+    try:
+        kind_named(
+            element_name(a.element_type),
+            element_name(b.element_type),
+            scales.element,
+            scales.block,
+            is_multiplied,
+        )
+    except FragirError as error:
+        raise VerifyException(f"frag.matmul: {error}") from error
+
+
 def _in_front(name: str, leading: tuple[str, ...]) -> str:
     """What else a scale of a product with groups or a batch may be."""
     if not leading:
@@ -190,7 +310,8 @@ def _check_rows(each: Scaling) -> None:
 
 def promotion_of(product: ScaledProduct) -> int | None:
     """After how many of K a partial sum is added in f32; None where the sum is one."""
-    depths = [each.depth for each in scalings_of(product) if each.depth is not None]
+    found = scalings_of(product)
+    depths = [each.depth for each in found if each.depth is not None and each.element == "f32"]
     if product.promote is not None:
         return product.promote.value.data
     return gcd(*depths) if depths else None
@@ -207,6 +328,9 @@ def check_scales(
             "only those in f32; scale them in the epilogue"
         )
     m, n, k = sizes
+    blocks = block_scales_of(product)
+    if blocks is not None:
+        _check_block_scales(product, blocks)
     promote = promotion_of(product)
     if promote is not None and promote < 1:
         raise VerifyException("frag.matmul: promote is a number of elements of K, 1 or more")
@@ -246,7 +370,10 @@ def _check_sizes(each: Scaling, outer: int | None, k: int | None, several: bool)
     if each.outer is None:
         return
     wanted = [_blocks(outer, each.outer)]
-    if each.depth is not None:
+    if each.chunked:
+        assert each.depth is not None
+        wanted = [_blocks(outer, ROWS), _blocks(k, BLOCKS * each.depth), *CHUNK_SHAPE]
+    elif each.depth is not None:
         wanted.append(_blocks(k, each.depth))
         if each.k_first:
             wanted.reverse()
@@ -258,6 +385,8 @@ def _check_sizes(each: Scaling, outer: int | None, k: int | None, several: bool)
     ):
         text = "x".join("?" if size is None else str(size) for size in wanted)
         hint = "" if each.depth is None else "; write `transposed` behind scales that lie otherwise"
+        if each.chunked:
+            hint = f"; the last dimensions are a chunk of {ROWS} rows by {BLOCKS} blocks"
         if several and len(shape) == 1 and not each.leads:
             hint = f"; one a matrix is memref<{shape[0]}x1xf32>"
         raise VerifyException(

@@ -26,6 +26,7 @@ from fragir.dialects.frag import product_layouts
 from fragir.dialects.frag.instructions import How, instruction_of, operand_name
 from fragir.dialects.frag.product_layouts import choose
 from fragir.dialects.frag.regrouped import by
+from fragir.dialects.frag.tensor_scales import BLOCKS, CHUNK_SHAPE, ROWS
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -59,7 +60,8 @@ def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str
             f"`scaled` takes two tiles, not {len(scales)}", hint="write `scaled %sfa, %sfb`"
         )
     sfa, sfb = map(tile_of, scales)
-    blocks = sfa.cols
+    first, second = _scale_shape(sfa, m), _scale_shape(sfb, n, turned=True)
+    blocks = first[1] or 1
     if sfa.element_type != sfb.element_type:
         raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")
     name = {"ue8m0": "ue8m0", "e4m3": "ue4m3"}.get(sfa.element)
@@ -68,13 +70,29 @@ def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str
             f"{sfa.element} are no scales",
             hint="write f8E8M0FNU, or f8E4M3FN, whose sign is dropped",
         )
-    if sfa.shape != (m, blocks) or sfb.shape != (blocks, n) or k % blocks:
+    if first != (m, blocks) or second != (n, blocks) or k % blocks:
         raise FragirError(
             f"SFA is {'x'.join(map(str, sfa.shape))} and SFB {'x'.join(map(str, sfb.shape))} in a "
             f"product of {m}x{n}x{k}",
             hint=f"SFA is {m} x blocks, SFB blocks x {n}, and the blocks divide K",
         )
     return name, k // blocks
+
+
+def _scale_shape(tile: TileType, rows: int, *, turned: bool = False) -> tuple[int, int]:
+    """Rows and blocks of a tile of scales; of one of chunks, as `frag.matmul` has them for tensor
+    memory, of which the last rows may be too many, (rows, blocks)."""
+    if are_chunks(tile):
+        across, along, *_ = tile.shape
+        return (rows, BLOCKS * along) if -(-rows // ROWS) == across else (ROWS * across, 0)
+    if len(tile.shape) != 2:
+        return 0, 0
+    return (tile.cols, tile.rows) if turned else (tile.rows, tile.cols)
+
+
+def are_chunks(tile: TileType) -> bool:
+    """Whether a tile of scales has the order of tensor memory."""
+    return tile.shape[2:] == CHUNK_SHAPE
 
 
 def check_metadata(
@@ -138,7 +156,8 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
 
     The instruction is that of the tiles' layouts, else the one named by `using` (like
     "m16n8k8.f16"), else the largest that fits shape and types. `scaled %sfa, %sfb` multiplies
-    blocks along K by scales: SFA is M x blocks, SFB blocks x N. `satfinite` clamps sums of
+    blocks along K by scales: SFA is M x blocks, SFB blocks x N (or both are chunks, which products
+    in tensor memory take). `satfinite` clamps sums of
     integers, at every instruction; `rounding "rz"` rounds sums of f64 so; `bitop "xor"` counts
     where single bits differ instead of where both are set; `kind "mxf4nvf4"` names the kind where
     the types leave it open. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
@@ -240,6 +259,11 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             )
         ]
         yield from product_layouts.fragments(operands, "abcd", warps)
+        if any(are_chunks(tile_of(value)) for value in self.scales):
+            raise FragirError(
+                "chunks of scales are read by products in tensor memory",
+                hint="load a tile of rows by blocks",
+            )
         if self.scales:
             instruction = self.instruction(threads.target)
             yield from product_layouts.scales(instruction, self, self.scales, warps)

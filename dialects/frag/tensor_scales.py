@@ -9,11 +9,12 @@ memref<M/128 x blocks/4 x 2 x 256>, or a matrix M x blocks whose layout says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -30,6 +31,7 @@ from fragir.layout import Axis, Layout, LayoutError, quotient
 
 ROWS, BLOCKS = 128, 4
 """Rows and blocks along K whose scales lie together."""
+_CHUNK = ROWS, BLOCKS
 CHUNK = ROWS * BLOCKS
 CHUNK_SHAPE = (2, 256)
 """Bytes of them, as memory that is copied by TMA has them: its boxes are up to 256 wide."""
@@ -83,22 +85,29 @@ def chunk_layout(rows: int, blocks: int) -> Layout:
     return Layout.parse(f"row [32:16 4:4{more}] col [4:1{deep}]")
 
 
-def chunks_of(type_: Memory) -> Layout:
+def turned(layout: Layout) -> Layout:
+    """A layout of matrices whose rows and columns change places."""
+    rows, columns = layout.axes
+    axes = Axis(rows.name, columns.modes), Axis(columns.name, rows.modes)
+    return replace(layout, axes=axes)
+
+
+def chunks_of(type_: Memory, transposed: bool = False) -> Layout:
     """Where the chunks of scales in shared memory lie: (row, col) of chunks to bytes.
 
-    FragirError where it is not made of chunks.
+    FragirError where it is not made of chunks, or, `transposed`, has no columns for rows.
     """
     shape = type_.get_shape()
-    if is_stack(type_):
+    if is_stack(type_) and not transposed:
         layout = memory_layout(type_)
         across, along, *within = layout.axes
         if Layout(tuple(within), layout.dims).equivalent(Layout.parse(_ROWS_OF_BYTES)):
             axes = Axis("row", across.modes), Axis("col", along.modes)
             return Layout(axes, layout.dims, layout.offset)
-    elif len(shape) == 2 and shape[0] % ROWS == 0 and shape[1] % BLOCKS == 0:
+    elif len(shape) == 2 and not any(n % of for n, of in zip(_sides(shape, transposed), _CHUNK)):
         layout = memory_layout(type_)
         try:
-            return quotient(layout, Layout.parse(_CHUNK_LAYOUT))
+            return quotient(turned(layout) if transposed else layout, Layout.parse(_CHUNK_LAYOUT))
         except LayoutError:
             pass
     raise FragirError(
@@ -113,10 +122,14 @@ def is_stack(type_: Memory) -> bool:
     return tuple(type_.get_shape()[2:]) == CHUNK_SHAPE
 
 
-def matrix_of(type_: Memory) -> tuple[int, int]:
+def matrix_of(type_: Memory, transposed: bool = False) -> tuple[int, int]:
     """Rows and blocks of scales in shared memory."""
     shape = type_.get_shape()
-    return (shape[0] * ROWS, shape[1] * BLOCKS) if is_stack(type_) else (shape[0], shape[1])
+    return (shape[0] * ROWS, shape[1] * BLOCKS) if is_stack(type_) else _sides(shape, transposed)
+
+
+def _sides(shape: Sequence[int], transposed: bool) -> tuple[int, int]:
+    return (shape[1], shape[0]) if transposed else (shape[0], shape[1])
 
 
 @op_definition
@@ -128,18 +141,35 @@ class TensorCopyOp(IRDLOperation, MemoryInterface):
 
     It is started here, by the thread that starts products; those that follow wait for it, and it
     waits for those before. The slot that it reads may be released at once. Shared memory holds
-    chunks of 128 rows by four blocks, `fragir.dialects.frag.tensor_scales`. PTX ISA 9.2, section
-    9.7.16.9.
+    chunks of 128 rows by four blocks, `fragir.dialects.frag.tensor_scales`; a matrix laid out so is
+    `transposed` where its rows are blocks. PTX ISA 9.2, section 9.7.16.9.
     """
 
     name = "frag.tcgen05_copy"
     source = operand_def(MemRefType)
     target = operand_def(MemRefType)
+    transposed = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$source `to` $target attr-dict `:` type($source) `to` type($target)"
+    assembly_format = (
+        "$source (`transposed` $transposed^)? `to` $target attr-dict"
+        " `:` type($source) `to` type($target)"
+    )
 
-    def __init__(self, source: SSAValue | Operation, target: SSAValue | Operation):
-        super().__init__(operands=[source, target])
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        target: SSAValue | Operation,
+        *,
+        transposed: bool = False,
+    ):
+        super().__init__(
+            operands=[source, target],
+            properties={"transposed": UnitAttr() if transposed else None},
+        )
+
+    def chunks(self) -> Layout:
+        """Where the chunks of the source lie: (row, col) to bytes."""
+        return chunks_of(memref_type(self.source.type), self.transposed is not None)
 
     def reads(self) -> list[SSAValue]:
         """The source."""
@@ -160,34 +190,46 @@ class TensorCopyOp(IRDLOperation, MemoryInterface):
         try:
             if source.element_type != target.element_type:
                 raise FragirError(f"{source} holds other scales than {target}")
-            chunks_of(source)
+            self.chunks()
             rows, blocks = target.get_shape()
-            if chunked(*matrix_of(source)) != chunked(rows, blocks):
+            held = matrix_of(source, self.transposed is not None)
+            if chunked(*held) != chunked(rows, blocks):
                 raise FragirError(
-                    f"{source} holds the scales of {'x'.join(map(str, matrix_of(source)))} blocks, "
+                    f"{source} holds the scales of {held[0]}x{held[1]} blocks, "
                     f"{target} of {rows}x{blocks}"
                 )
         except FragirError as error:
             raise VerifyException(f"{self.name}: {error}") from error
 
 
-def is_read(element: str, kind: TensorKind) -> bool:
-    """Whether elements as memory has them are read as those of a kind."""
+def is_multiplied(element: str, kind: TensorKind) -> bool:
+    """Whether a kind multiplies elements that memory calls so."""
     if kind.bits == 4:
         return element == "e2m1x2"
-    return element in kind.types and element not in FLOAT6_4
+    return element in kind.types
 
 
-def kind_named(a: str, b: str, scale: str = "", block: int = 0) -> str:
+def is_read(element: str, kind: TensorKind) -> bool:
+    """The same of elements as they lie in memory: those of 4 and 6 bits do not have a byte each."""
+    return is_multiplied(element, kind) and element not in FLOAT6_4
+
+
+def kind_named(
+    a: str,
+    b: str,
+    scale: str = "",
+    block: int = 0,
+    takes: Callable[[str, TensorKind], bool] = is_read,
+) -> str:
     """The kind of products of two types, with scales of a type for `block` of K each or without.
 
-    FragirError where there is none.
+    FragirError where there is none that takes both.
 
     >>> kind_named("e2m1x2", "e2m1x2", "ue4m3", 16), kind_named("e4m3", "e5m2", "ue8m0", 32)
     ('mxf4nvf4', 'mxf8f6f4')
     """
     for name, kind in KINDS.items():
-        if bool(kind.scales) != bool(scale) or not (is_read(a, kind) and is_read(b, kind)):
+        if bool(kind.scales) != bool(scale) or not (takes(a, kind) and takes(b, kind)):
             continue
         step = STEP_BITS // kind.bits
         if not scale or any(
@@ -196,12 +238,12 @@ def kind_named(a: str, b: str, scale: str = "", block: int = 0) -> str:
             return name
     if scale:
         raise FragirError(
-            f"tcgen05.mma does not multiply {a} by {b} with scales of {scale} for {block} of K",
+            f"tensor cores do not multiply {a} by {b} with scales of {scale} for {block} of K",
             hint="fp8 takes f8E8M0FNU for 32; two !frag.packed<f4E2M1FN> take f8E8M0FNU for 32 or "
             "16, or f8E4M3FN for 16",
         )
     plain = [kind for kind in KINDS.values() if not kind.scales]
-    listed = ", ".join(t for kind in plain for t in kind.types if is_read(t, kind))
+    listed = ", ".join(t for kind in plain for t in kind.types if takes(t, kind))
     raise FragirError(
         f"tcgen05.mma does not multiply {a} by {b}",
         hint=f"it multiplies types of one kind: {listed}",

@@ -8,7 +8,9 @@ from fragir.algebra.numpy_door import Values
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import How
+from fragir.dialects.frag.products import are_chunks
 from fragir.dialects.frag.sparse import dense_name
+from fragir.dialects.frag.tensor_scales import BLOCKS, CHUNK_SHAPE, ROWS
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.spelling import mnk
@@ -31,9 +33,22 @@ def mma(run: Run, op: frag.MmaOp) -> None:
         return
     scales = None
     if op.scales:
-        of_a, of_b = (run[value] for value in op.scales)
+        of_a, of_b = _scales_in_rows(run, op)
         a, b, scales = with_scales(a, b, of_a, of_b, how.block)
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
+
+
+def _scales_in_rows(run: Run, op: frag.MmaOp) -> tuple[Bounded, Bounded]:
+    """The scales of A by rows and blocks, those of B by blocks and columns."""
+    _, _, _, d = op.tile_types()
+    found: list[Bounded] = []
+    for value, size, is_a in zip(op.scales, d.shape, (True, False), strict=True):
+        x = run[value]
+        if are_chunks(frag.tile_of(value)):
+            x = Bounded(in_rows(x.value)[:size], in_rows(x.bound)[:size])
+            x = x if is_a else _transpose(x)
+        found.append(x)
+    return found[0], found[1]
 
 
 def mma_batched(run: Run, op: frag.MmaBatchedOp) -> None:
@@ -53,7 +68,7 @@ def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     scales = None
     if op.scales:
         of_a, of_b = (run[value] for value in op.scales)
-        scales = _factors(of_a, of_b, how.block)
+        scales = _factors(of_a, of_b, how.block, b.value.shape[0])
     run[op.d] = _sparse_product(run.target, types, name, how, a, b, c, columns, scales)
 
 
@@ -171,30 +186,49 @@ def _saturated_product(
     return bounded(value, bound)
 
 
+def in_rows(scales: Array) -> Array:
+    """A matrix of scales by rows and blocks of a stack of chunks, as tensor memory takes them; of a
+    matrix itself."""
+    if scales.shape[2:] != CHUNK_SHAPE:
+        return scales
+    across, along, *_ = scales.shape
+    parts = scales.reshape(across, along, 32, 4, BLOCKS)
+    return parts.transpose(0, 3, 2, 1, 4).reshape(across * ROWS, along * BLOCKS)
+
+
 def with_scales(
     a: Bounded, b: Bounded, of_a: Bounded, of_b: Bounded, block: int
 ) -> tuple[Bounded, Bounded, tuple[Floats, Floats] | None]:
-    """A (M x K), B (K x N), and the scale of every element of both, which is for `block` of K.
+    """A (... x M x K), B (... x K x N), and the scale of every element of both, which is for
+    `block` of K.
 
     Where elements are terms of algebra they are multiplied here, and there are no scales any more.
     """
+    k = a.value.shape[-1]
+    if -(-k // block) > min(of_a.value.shape[-1], of_b.value.shape[-2]):
+        raise FragirError(f"there are too few scales, of {block} each, for K = {k}")
     if not algebra.is_followed():
-        return a, b, _factors(of_a, of_b, block)
+        return a, b, _factors(of_a, of_b, block, k)
     found: list[Bounded] = []
-    for x, scale, axis in ((a, of_a, 1), (b, of_b, 0)):
-        wide = Bounded(*(np.repeat(part, block, axis) for part in (scale.value, scale.bound)))
+    for x, scale, axis in ((a, of_a, -1), (b, of_b, -2)):
+        wide = Bounded(*(_wide(part, block, axis, k) for part in (scale.value, scale.bound)))
         positive = algebra.computed(Values.__abs__, [wide], "f64")
         found.append(algebra.computed(Values.__mul__, [x, positive], "f64"))
     return found[0], found[1], None
 
 
-def _factors(of_a: Bounded, of_b: Bounded, block: int) -> tuple[Floats, Floats]:
+def _factors(of_a: Bounded, of_b: Bounded, block: int, k: int) -> tuple[Floats, Floats]:
     """The scale of every element of A (M x K) and of B (K x N)."""
     if not (of_a.exact and of_b.exact):
         raise FragirError("the scales of a product depend on rounding")
     # the sign of a ue4m3 does not count
     left, right = np.abs(of_a.value), np.abs(of_b.value)
-    return np.repeat(left, block, 1), np.repeat(right, block, 0)
+    return _wide(left, block, -1, k), _wide(right, block, -2, k)
+
+
+def _wide(scales: Array, block: int, axis: int, k: int) -> Array:
+    """Each scale for so many of K, up to the last."""
+    return np.take(np.repeat(scales, block, axis), np.arange(k), axis)
 
 
 def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.matmul_sums import Scaling
+from fragir.dialects.frag.matmul_sums import BlockScales, Scaling
 from fragir.errors import FragirError
 from fragir.reference import algebra, elementwise, reductions
 from fragir.reference.bounded import Bounded, bounded, exactly
 from fragir.reference.formats import FLOATS, Array, Floats, overflow
+from fragir.reference.products import in_rows, with_scales
 from fragir.reference.reductions import half_unit
 from fragir.reference.run import Run
 
@@ -26,6 +27,29 @@ Multiply = Callable[[Bounded, Bounded], Bounded]
 def scales_of(run: Run, op: frag.MatmulOp) -> Scales:
     """The scales that a product is given."""
     return [(each, run[each.scale]) for each in op.scalings()]
+
+
+def with_block_scales(
+    run: Run, scales: BlockScales, a: Bounded, b: Bounded
+) -> tuple[Bounded, Bounded, tuple[Floats, Floats] | None]:
+    """A and B with scales that tensor cores multiply in, as `with_scales` has them."""
+    found: list[Bounded] = []
+    for each, size in ((scales.a, a.value.shape[-2]), (scales.b, b.value.shape[-1])):
+        x = run[each.scale]
+        if each.chunked:
+            x = Bounded(in_rows(x.value), in_rows(x.bound))
+        if each.k_first:
+            x = Bounded(*(np.swapaxes(part, -1, -2) for part in (x.value, x.bound)))
+        if x.value.shape[-2] < size:
+            raise FragirError(
+                f"{each.name} has scales for {x.value.shape[-2]} of {each.side.upper()} = {size}"
+            )
+        x = Bounded(x.value[..., :size, :], x.bound[..., :size, :])
+        if each.name == "B":
+            x = Bounded(*(np.swapaxes(part, -1, -2) for part in (x.value, x.bound)))
+        found.append(x)
+    of_a, of_b = found
+    return with_scales(a, b, of_a, of_b, scales.block)
 
 
 def of_group(scales: Scales, group: int, rows: slice) -> Scales:

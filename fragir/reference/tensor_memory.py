@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.formats import INTEGERS, Array
-from fragir.reference.products import with_scales
+from fragir.reference.formats import INTEGERS
+from fragir.reference.products import in_rows, with_scales
 from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chain_in_tensor_memory, dot
 
@@ -35,17 +34,10 @@ def copy(run: Run, op: frag.TensorCopyOp) -> None:
     """Scales by rows and blocks, from the order of chunks."""
     found, target = run[op.source], run.memory(op.target)
     rows, blocks = target.value.shape
-    value, bound = (_in_rows(part) for part in (found.value, found.bound))
+    if op.transposed is not None:
+        found = _turned(found)
+    value, bound = (in_rows(part) for part in (found.value, found.bound))
     target.write(Bounded(value[:rows, :blocks], bound[:rows, :blocks]))
-
-
-def _in_rows(chunks: Array) -> Array:
-    """A matrix of scales of a stack of chunks; of a matrix itself."""
-    if chunks.ndim == 2:
-        return chunks
-    across, along, *_ = chunks.shape
-    parts = chunks.reshape(across, along, 32, 4, BLOCKS)
-    return parts.transpose(0, 3, 2, 1, 4).reshape(across * ROWS, along * BLOCKS)
 
 
 def _turned(x: Bounded) -> Bounded:

@@ -19,7 +19,7 @@ from fragir.reference.formats import INTEGERS, Array, type_name
 from fragir.reference.memory import load, load_broadcast, store
 from fragir.reference.run import Run, anything
 from fragir.reference.scalars import cast
-from fragir.reference.tensor_cores import chains, dot
+from fragir.reference.tensor_cores import chain_in_tensor_memory, chains, dot
 
 ALL = slice(None)
 
@@ -122,9 +122,16 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
         raise FragirError(f"A, B and C do not fit: {shapes}")
     accumulator = element_name(op.accumulator())
     types = type_name(op.a.type), type_name(op.b.type), accumulator
-    ways = () if accumulator in INTEGERS else chains(run.target, types[0], accumulator)
-
+    blocks, ways = op.block_scales(), ()
+    if accumulator not in INTEGERS and blocks is None:
+        ways = chains(run.target, types[0], accumulator)
     multiply = partial(dot, c=None, types=types, ways=ways)
+    scales = None
+    if blocks is not None:
+        from fragir.reference.scaled_sums import with_block_scales
+
+        a, b, scales = with_block_scales(run, blocks, a, b)
+        ways = (chain_in_tensor_memory(types[0], blocks.element),)
 
     def finish(total: Bounded, before: Bounded, extra: Sequence[Bounded]) -> Bounded:
         if op.epilogue is None:
@@ -155,10 +162,11 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
 
         grouped_product(run, op, a, b, of_rows, finish)
         return
-    if op.is_scaled:  # few products have scales
+    if op.is_scaled and blocks is None:  # few products have scales
         total = scaled(a, b)
     else:
-        total = dot(a, b, added_to, types, ways, parts=parts + (added_to is not None))
+        parts += added_to is not None
+        total = dot(a, b, added_to, types, ways, scales=scales, parts=parts)
     if added_to is None:
         total = finish(total, old, [run[value] for value in op.extra])
     run.memory(op.c).write(total)

@@ -303,7 +303,7 @@ class LoopPipeline:
         at = InsertPoint.before(first)
         for load in group.loads:
             for index in load.indices:
-                _hoist(index, first)
+                hoist(index, first)
         self._fill(group, ring, at)
         slot = insert_before(frag.AwaitOp(ring), at, "slot")
         parts = {
@@ -341,7 +341,11 @@ class LoopPipeline:
             )
             copy.location = load.location
             Rewriter.insert_op(copy, at)
+        self._fill_rest(group, slot, at)
         Rewriter.insert_op(frag.PublishOp(slot), at)
+
+    def _fill_rest(self, group: Group, slot: SSAValue, at: InsertPoint) -> None:
+        """Copies what a slot has besides the group's loads."""
 
     def _multiply(
         self, body: Block, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue]
@@ -473,7 +477,7 @@ def _name(load: frag.LoadOp) -> str | None:
     return load.tile.name_hint or load.memory.name_hint
 
 
-def _hoist(value: SSAValue, before: Operation) -> None:
+def hoist(value: SSAValue, before: Operation) -> None:
     """Moves what a pure value is computed from ahead of an operation of the same block."""
     owner = value.owner
     if isinstance(owner, Block) or owner.parent is not before.parent:
@@ -481,7 +485,7 @@ def _hoist(value: SSAValue, before: Operation) -> None:
     if owner.is_before_in_block(before):
         return
     for operand in owner.operands:
-        _hoist(operand, before)
+        hoist(operand, before)
     owner.detach()
     Rewriter.insert_op(owner, InsertPoint.before(before))
 

@@ -24,18 +24,18 @@ class Group:
     """In the order of the loop's body."""
 
 
-def groups_of(loop: scf.ForOp) -> list[Group]:
+def groups_of(loop: scf.ForOp, least_bits: int = 8) -> list[Group]:
     """The loads of a loop's body that can run ahead, by the products that use them.
 
     A load can where nothing but products of the same body takes its tile, where all of its indices
     are computed from the loop's counter and from what stands before the loop, and where the loop
-    writes no memory that it reads.
+    writes no memory that it reads. `least_bits`: what an element has at least.
     """
     body = loop.body.block
     written = list(_written_memory(body))
     groups: list[Group] = []
     for op in body.ops:
-        if not isinstance(op, frag.LoadOp) or not _can_stream(op, body, written):
+        if not isinstance(op, frag.LoadOp) or not _can_stream(op, body, written, least_bits):
             continue
         products = _products(op.tile, body)
         if not products:
@@ -71,7 +71,7 @@ def _written_memory(body: Block) -> Iterator[SSAValue]:
 _READ = ("memref.load", "memref.dim")
 
 
-def _can_stream(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
+def _can_stream(load: frag.LoadOp, body: Block, written: list[SSAValue], least_bits: int) -> bool:
     """Whether a load of a body may run ahead of it."""
     memory = memref_type(load.memory.type)
     return (
@@ -81,7 +81,7 @@ def _can_stream(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool
         and load.other is None
         and load.broadcast is None
         and len(frag.tile_of(load.tile).shape) == 2
-        and element_bits(memory.element_type) >= 8
+        and element_bits(memory.element_type) >= least_bits
         and memory.element_type == frag.tile_of(load.tile).element_type
         and all(_is_ahead(index, body) for index in load.indices)
     )

@@ -279,9 +279,10 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     starting = _starting(function)
     _check(function, filling)
     for_all, within = _divide_operations(function)
-    feeding = Slice(filling, within)
-    for op in feeding.operations:
-        if any(frag.held_tile(value.type) for value in feeding.values_of(op)):
+    parts = _parted(filling) if starting else [filling]
+    feeding = [Slice(part, within) for part in parts]
+    for each, op in ((each, op) for each in feeding for op in each.operations):
+        if any(frag.held_tile(value.type) for value in each.values_of(op)):
             fail(
                 op,
                 "what this copies, or where, depends on tiles, which warps that only fetch have "
@@ -295,7 +296,10 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     for op in for_all:
         op.detach()
         Rewriter.insert_op(op, after)
-    load = Role("load", _region(feeding, within), warps=(_loaders(filling), 1))
+    fetching = [
+        Role(name, _region(each, within), warps=(_loaders(part, bool(starting)), 1))
+        for name, each, part in zip(("load", "scales"), feeding, parts, strict=False)
+    ]
     multiply = _threads(function, Role("multiply", Region(), warps=(1, 1)))
     bodies = [_region(rest, within) for _ in range(consumers)]
     last = "store" if starting else "multiply"
@@ -308,7 +312,7 @@ def divide(function: func.FuncOp, consumers: int = 1) -> bool:
     if starting:
         start = Role("multiply", _region(Slice(starting, within), within), warps=(1, 1))
         multiplying.insert(0, start)
-    roles = frag.RolesOp([load, *multiplying], packed=bool(starting))
+    roles = frag.RolesOp([*fetching, *multiplying], packed=bool(starting))
     Rewriter.insert_op(roles, after)
     for op in reversed(within):
         Rewriter.erase_op(op, safe_erase=False)
@@ -358,10 +362,31 @@ def _is_of_tensor_memory(op: frag.AcquireOp) -> bool:
     return frag.is_tensor_memory(op.ring.type.parts.data[0])
 
 
-def _loaders(filling: Sequence[Operation]) -> int:
-    """Warps that fetch: one for the tensor memory accelerator, four for copies by threads."""
+def _parted(filling: Sequence[Operation]) -> list[list[Operation]]:
+    """What the tensor memory accelerator fills, and what threads do, each ring by itself: these
+    wait for what they copy, and the copies of the others run ahead meanwhile."""
+    by_threads: list[Operation] = []
+    for op in filling:
+        if isinstance(op, frag.AcquireOp):
+            memory = [use.operation.results for use in op.slot.uses if use.operation.name == PART]
+            users = [use.operation for (part,) in memory for use in part.uses]
+            if any(user in filling and not _is_by_tma(user) for user in users):
+                by_threads += [op, *(use.operation for use in op.slot.uses), *users]
+    rest = [op for op in filling if op not in by_threads]
+    if not (by_threads and rest):
+        return [[*filling]]
+    return [rest, [op for op in filling if op in by_threads]]
+
+
+def _is_by_tma(op: Operation) -> bool:
+    return isinstance(op, frag.CopyOp) and op.tma is not None
+
+
+def _loaders(filling: Sequence[Operation], few: bool) -> int:
+    """Warps that fetch: one for the tensor memory accelerator, four for copies by threads; two, if
+    they are few, which leave room in a warpgroup for those that fetch and multiply."""
     copies = [op for op in filling if isinstance(op, frag.CopyOp)]
-    return 1 if all(op.tma is not None for op in copies) else 4
+    return 1 if all(map(_is_by_tma, copies)) else 2 if few else 4
 
 
 def _check(function: func.FuncOp, filling: Sequence[Operation]) -> None:

@@ -25,6 +25,10 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
         found = in_tensor_memory(product, target)
         if not isinstance(found, str):
             return ScheduleChoice(found, found, ())
+    if product.is_scaled:
+        from fragir.passes.tiling.block_scales import check_block_scales  # few products have them
+
+        check_block_scales(product, target, found)
     usual = schedule_for(product, target)
     if found is not None:
         usual = usual._replace(remark=f"the product goes to mma.sync, not to tcgen05.mma: {found}")

@@ -52,7 +52,8 @@ class Gemm(TileWriter):
         self.c: SSAValue = product.c
         """What a block writes of C: of groups of rows those of its own and before."""
         self.scaled: ScaledSum | None = None
-        if product.is_scaled:
+        self.block_scales = product.block_scales()
+        if product.is_scaled and self.block_scales is None:
             from fragir.passes.tiling.scaled_sum import ScaledSum  # few products have scales
 
             self.scaled = ScaledSum(self)
@@ -147,7 +148,14 @@ class Gemm(TileWriter):
             a, b = self._operand(True, row, at), self._operand(False, column, at)
             left, right = (b, a) if self.schedule.turned else (a, b)
             if promoted is None:
-                result = self.insert(frag.MmaOp(left, right, sums), "acc")
+                scales: list[SSAValue] = []
+                if self.block_scales is not None:
+                    from fragir.passes.tiling.block_scales import load_scales  # few have them
+
+                    scales = [
+                        load_scales(self, each, row, column, at) for each in self.block_scales
+                    ]
+                result = self.insert(frag.MmaOp(left, right, sums, scales=scales), "acc")
             else:  # `start` is zero
                 partial = self.insert(frag.MmaOp(left, right, start), "partial")
                 ahead = promoted.load(row, column, at)
@@ -163,6 +171,14 @@ class Gemm(TileWriter):
             loop.attributes["frag.pair"] = UnitAttr()
         self.builder.insert(loop)
         return loop.results[0]
+
+    def _block_scales(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
+        """Those of a turn's tiles of A and B, if tensor cores multiply some in."""
+        if self.block_scales is None:
+            return []
+        from fragir.passes.tiling.block_scales import load_scales  # few products have them
+
+        return [load_scales(self, each, row, column, k) for each in self.block_scales]
 
     def _operand(self, is_a: bool, along: SSAValue, k: SSAValue) -> SSAValue:
         """A or B, as the product takes it: of C^T = B^T A^T both are turned."""

@@ -6,23 +6,33 @@ sums from tensor memory and store them, while the next tile's are added up besid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.matmul_sums import BlockScales
 from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.frag.tensor_memory import MOST_COLUMNS, M
+from fragir.dialects.frag.tensor_scales import (
+    BLOCKS,
+    CHUNK,
+    ROWS,
+    chunked,
+    kind_named,
+    scale_columns,
+)
 from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
-from fragir.isa.tensor_products import KINDS, check_shape
-from fragir.isa.versions import has
+from fragir.isa.tensor_layouts import COLUMNS
+from fragir.isa.tensor_products import KINDS, check_shape, check_target
 from fragir.passes.tiling.gemm_schedule import Schedule, unmapped_rows
 from fragir.passes.tiling.open_sizes import missing_multiples
 from fragir.ptx.machines import machine
 
 SUMS = 2
 """Tiles whose sums tensor memory holds: one is added up while another is stored."""
+_SCALED_COLUMNS = 128
+"""Columns of a tile with scales, which take columns too."""
 _LEAST_COLUMNS = 64
 """Columns of a tile at least."""
 _STAGES, _PAIR_STAGES = 4, 6
@@ -36,14 +46,18 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
     """The schedule of a product in tensor memory of a target that has it, or why it has none."""
     a, b, _ = product.memories()
     first, second = element_name(a.element_type), element_name(b.element_type)
-    kind = next((name for name, each in KINDS.items() if _takes(each.types, first, second)), None)
-    sums = element_name(product.accumulator())
-    if kind is None or KINDS[kind].scales or not has(f"tcgen05.mma.kind::{kind}", target):
+    scales = product.block_scales()
+    scale, block = ("", 0) if scales is None else (scales.element, scales.block)
+    try:
+        kind = kind_named(first, second, scale, block)
+        check_target(kind, target)
+    except FragirError:
         return f"{target} has no tcgen05.mma of {first} and {second} that is written here"
+    sums = element_name(product.accumulator())
     if sums not in KINDS[kind].results:
         return f"sums of {sums} are not added up in tensor memory"
     for asked, what in (
-        (product.is_scaled, "scales"),
+        (product.is_scaled and scales is None, "scales of f32"),
         (product.in_parts, "parts of sums"),
         (product.ends is not None, "groups of rows"),
         (product.consumers is not None, "consumers"),
@@ -51,7 +65,7 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
         if asked:
             return f"a product with {what} is not yet made in tensor memory"
     crossed = product.a_transposed is not None or product.b_transposed is None
-    if crossed and element_bits(a.element_type) > 16:
+    if crossed and element_bits(a.element_type) not in (8, 16):
         return f"A or B of {first} does not lie along K, as tcgen05.mma reads it here"
     unmapped = unmapped_rows(product)
     if unmapped is None and "roles" not in product.attributes:
@@ -76,15 +90,12 @@ def _unpromised(product: frag.MatmulOp) -> str | None:
     return f"rows of A or B need not be multiples of {UNIT} bytes, as TMA takes them{promise}"
 
 
-def _takes(types: Mapping[str, int], first: str, second: str) -> bool:
-    return first in types and second in types
-
-
 def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     """FragirError where what the product says suits no tcgen05.mma."""
     bits = element_bits(product.memories()[0].element_type)
     _, n, _ = product.sizes()
-    tile = (M, _columns(n), 8 * _ROW_BYTES // bits)
+    most = MOST_COLUMNS if product.block_scales() is None else _SCALED_COLUMNS
+    tile = (M, _columns(n, most), 8 * _ROW_BYTES // bits)
     if product.tile is not None:
         m, n, k = integers(product.tile)
         tile = m, n, k
@@ -94,14 +105,23 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     if k * bits % 256:
         raise FragirError(f"K = {k} of a tile is no multiple of {256 // bits}")
     check_shape(kind, M, n, group=1, ws=False, target=target)
-    cluster = 1 if product.cluster is None else product.cluster.value.data
     why_not = _alone(product, kind, n)
     if product.pair is not None and why_not is not None:
         raise FragirError(f"a pair of blocks does not multiply it: {why_not}")
+    cluster = 1 if product.cluster is None else product.cluster.value.data
     pair = product.pair is not None or (
         why_not is None and product.cluster is None and _fills_pairs(product, n, target)
     )
     cluster = 2 if pair else cluster
+    stage, columns = (m + (n // 2 if pair else n)) * k * bits // 8, n
+    scales = product.block_scales()
+    if scales is not None:
+        stage += _check_scales(scales, tile, product.sizes()[1])
+        columns += scale_columns(m, k // scales.block) + scale_columns(n, k // scales.block)
+    if columns > COLUMNS:
+        raise FragirError(
+            f"a tile of {m}x{n}x{k} and its scales take {columns} columns of tensor memory"
+        )
     groups = 1
     if product.warps is not None:
         across, groups = integers(product.warps)
@@ -109,7 +129,6 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
             raise FragirError("warpgroups that store a tile of tensor memory divide its columns")
     if n % (8 * groups):
         raise FragirError(f"{groups} warpgroups do not divide {n} columns into whole eights")
-    stage = (m + (n // 2 if pair else n)) * k * bits // 8
     stages = max(
         1, min(_PAIR_STAGES if pair else _STAGES, (machine(target).shared - _LEAVING) // stage)
     )
@@ -133,6 +152,8 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
 
 def _alone(product: frag.MatmulOp, kind: str, n: int) -> str | None:
     """Why two blocks cannot multiply tiles of n columns together, if they cannot."""
+    if product.block_scales() is not None:
+        return "scales of blocks are not yet multiplied in by pairs"
     try:
         check_shape(kind, 2 * M, n, group=2, ws=False)
     except FragirError as error:
@@ -157,9 +178,30 @@ def _fills_pairs(product: frag.MatmulOp, n: int, target: str) -> bool:
     return across % 2 == 0 and tiles >= device_for(target).sms
 
 
-def _columns(n: int | None) -> int:
+def _check_scales(scales: BlockScales, tile: tuple[int, int, int], n: int | None) -> int:
+    """Bytes of shared memory for a stage's scales; FragirError where a tile does not suit them."""
+    rows, columns, k = tile
+    if k % (BLOCKS * scales.block):
+        raise FragirError(
+            f"K = {k} of a tile is no multiple of {BLOCKS * scales.block}, whose scales go to "
+            "tensor memory together"
+        )
+    if scales.b.chunked and columns % ROWS and (n is None or n > columns):
+        raise FragirError(
+            f"scales of {ROWS} columns of B lie together, and tiles of {columns} begin within"
+        )
+    across = chunked(rows, 1)[0] + chunked(columns, 1)[0]
+    return CHUNK * across * (k // scales.block // BLOCKS)
+
+
+def sums_at_once(columns: int) -> int:
+    """How many tiles' sums, of so many columns with their scales, tensor memory holds."""
+    return max(1, min(SUMS, COLUMNS // columns))
+
+
+def _columns(n: int | None, most: int) -> int:
     """Of a tile: of products whose size is not known, or small, fewer."""
-    columns = MOST_COLUMNS if n is not None and n >= MOST_COLUMNS else 128
+    columns = most if n is not None and n >= most else 128
     while n is not None and columns > _LEAST_COLUMNS and columns // 2 >= n:
         columns //= 2
     return columns

@@ -20,8 +20,9 @@ NIBBLES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4
 
 
 def chunks(scales: Any, across: int, along: int) -> Any:
-    """Scales of rows by blocks as tensor memory takes them: one by one, as the ISA says it."""
-    found = np.full((across, along, 512), 127, np.uint8).view(scales.dtype)
+    """Scales of rows by blocks as tensor memory takes them, one by one, as the ISA says it; the
+    rest of a chunk, which scales zeros, is anything but NaN."""
+    found = np.full((across, along, 512), 0x38, np.uint8).view(scales.dtype)
     for row, block in np.ndindex(*scales.shape):
         at = 16 * (row % 32) + 4 * (row % 128 // 32) + block % 4
         found[row // 128, block // 4, at] = scales[row, block]

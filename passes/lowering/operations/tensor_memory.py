@@ -17,7 +17,7 @@ from fragir.dialects.frag.tensor_memory import (
     elements_of_column,
     elements_of_register,
 )
-from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS, chunks_of, scale_place
+from fragir.dialects.frag.tensor_scales import BLOCKS, ROWS, scale_place
 from fragir.dialects.shorthands import memref_type
 from fragir.errors import FragirError
 from fragir.isa.descriptors import instruction_descriptor
@@ -142,7 +142,7 @@ def copy(lanes: Lanes, op: frag.TensorCopyOp) -> None:
     state, ar = lanes.state, lanes.state.ar
     if not has(COPY, state.target):
         raise FragirError(f"{state.target} has no tensor memory")
-    chunks = chunks_of(memref_type(op.source.type))
+    chunks = op.chunks()
     rows, _ = memref_type(op.target.type).get_shape()
     across, along = chunks.sizes["row"], chunks.sizes["col"]
     within = Layout.parse(f"row [{_CHUNK_ROWS}:{_ROW_BYTES}] col [{_ROW_BYTES}:1]")
