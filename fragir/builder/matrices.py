@@ -104,7 +104,9 @@ class MatrixOperations(TileOperations):
         `scale_a` and `scale_b` multiply A and B: an f32 all of it, an array of one dimension its
         rows (of A) or columns (of B), one of two dimensions blocks of it, of `block_a` rows and K,
         `block_b` K and columns; in front may be the dimensions of C's batch, or of `b` that of the
-        groups. `promote` is after how many of K a partial sum is added in f32.
+        groups. `promote` is after how many of K a partial sum is added in f32. Those of `ue8m0` or
+        `e4m3`, of both, in blocks of (1, 32) or (1, 16) (of B (32, 1) or (16, 1)), tensor cores
+        multiply in as they add: mxfp8, mxfp4, nvfp4.
         `roles`, `consumers`, `cluster` and how sums are cut into parts, `split_k`, `stream_k` and
         `through=(partial, counts)`, are those of `frag.matmul`; `through` alone leaves to the
         compiler how many parts there are.

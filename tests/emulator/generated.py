@@ -7,7 +7,7 @@ kernel with clusters has two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 from unittest import mock
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import fragir
 import fragir.emulator
 from benchmarks.sweeps.pipelines import Config, data, text_of
+from tests.passes.block_scaled import FP4, Case
 
 from .mutation import Subject
 
@@ -129,11 +130,29 @@ def ring_by_hand() -> Made:
     return Made(kernel, [a, b, c], a.astype(np.float32) @ b.astype(np.float32))
 
 
+def block_scaled(case: Case) -> Made:
+    """Three tiles of one block, so that the ring of two sums goes round."""
+    kernel = fragir.compile(case.text, target="sm_100a")
+    arguments, expected = case.data()
+    return Made(kernel, arguments, expected, len(arguments) - 1, resident=1)
+
+
+SCALED = {
+    "tensor mxfp8": Case((208, 144, 304), attributes="{stages = 2 : i64}"),
+    "tensor nvfp4 by threads": Case(
+        (272, 72, 544),
+        *(FP4, FP4, "f8E4M3FN", 16),
+        lie=("rows", "turned"),
+        attributes="{stages = 2 : i64}",
+    ),
+}
+
 # three blocks of keys and four, one of them cut by the mask beside the last: the last has another
 # slot, and its slot another phase
 OTHERS = {
     "attention": (lambda: attention(290), lambda: attention(418)),
     "ring by hand": (ring_by_hand,),
+    **{name: (partial(block_scaled, case),) for name, case in SCALED.items()},
 }
 NAMES = (*PRODUCTS, *OTHERS)
 

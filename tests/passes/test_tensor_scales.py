@@ -5,42 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import fragir
+from tests.passes.block_scaled import E4M3, E5M2, E8M0, NIBBLES, chunks, numbers, powers, scaled
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = (ROOT / "examples" / "tcgen05_scaled.mlir").read_text("utf-8")
 GOLDEN = (ROOT / "tests" / "golden" / "frag_tcgen05_copy.mlir").read_text("utf-8")
-E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
-E8M0 = ml_dtypes.float8_e8m0fnu
-NIBBLES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
-
-
-def chunks(scales: Any, across: int, along: int) -> Any:
-    """Scales of rows by blocks as tensor memory takes them, one by one, as the ISA says it; the
-    rest of a chunk, which scales zeros, is anything but NaN."""
-    found = np.full((across, along, 512), 0x38, np.uint8).view(scales.dtype)
-    for row, block in np.ndindex(*scales.shape):
-        at = 16 * (row % 32) + 4 * (row % 128 // 32) + block % 4
-        found[row // 128, block // 4, at] = scales[row, block]
-    return found.reshape(across, along, 2, 256)
-
-
-def numbers(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Any:
-    return rng.integers(-3, 4, shape).astype(dtype)
-
-
-def powers(rng: np.random.Generator, shape: tuple[int, int], dtype: Any = E8M0) -> Any:
-    return (2.0 ** rng.integers(-2, 3, shape)).astype(dtype)
-
-
-def scaled(x: Any, scales: Any, block: int) -> Any:
-    """Each element times its scale, in f64."""
-    wide = np.repeat(scales.astype(np.float64), block, 1)[:, : x.shape[1]]
-    return x.astype(np.float64) * wide
 
 
 def check(kernel: fragir.Kernel, arguments: list[Any], expected: Any) -> None:
