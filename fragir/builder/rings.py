@@ -334,11 +334,14 @@ class TensorOperations(FlightOperations):
         at = require_number(column, "column", 0)
         self.trace.insert(frag.TensorStoreOp(self._tile(tile), self._memory(memory), at))
 
-    def tcgen05_copy(self, source: Memory, target: Memory) -> None:
+    def tcgen05_copy(self, source: Memory, target: Memory, *, transposed: bool = False) -> None:
         """Scales of blocks go from shared to tensor memory (tcgen05.cp), ahead of the products
-        that follow. The slot that it reads may be released at once. PTX ISA 9.2, section 9.7.16.9.
+        that follow. The slot that it reads may be released at once; `transposed`: its rows are
+        blocks. PTX ISA 9.2, section 9.7.16.9.
         """
-        self.trace.insert(frag.TensorCopyOp(self._memory(source), self._memory(target)))
+        self.trace.insert(
+            frag.TensorCopyOp(self._memory(source), self._memory(target), transposed=transposed)
+        )
 
     def _counts(self, accumulate: object) -> SSAValue | None:
         """Whether what is there counts; None where it always does."""

@@ -81,7 +81,7 @@ class TensorPipeline(LoopPipeline):
         self._finish(region, held)
 
     def _parts(self, group: Group) -> list[MemRefType[Attribute]]:
-        """The matrices of a slot, of a pair half of B in each block; and scales that come by TMA."""
+        """The matrices of a slot, of a pair half of B in each block; scales that come by TMA."""
         found = super()._parts(group)
         if self._pair:
             found = [

@@ -81,6 +81,16 @@ _DRAINED = ("deleted", "one more group stays")
 _LEFT = "behind the loop only the groups of its last turns are left, which copy nothing"
 
 RULES = (
+    Rule(  # of sums that are loaded in two pieces
+        "tensor mxfp8",
+        r"tcgen05\.wait::ld\.sync\.aligned;",
+        ("deleted",),
+        (0,),
+        "the wait for the second piece stands ahead of the arrival that gives the slot back",
+        "tcgen05.wait",
+        "tcgen05.wait::ld instruction causes the executing thread to block until all prior "
+        "tcgen05.ld operations issued by the executing thread have completed.",
+    ),
     Rule(  # ahead of the arrival that gives a slot of sums back
         "tensor s8 turned",
         r"tcgen05\.wait::ld\.sync\.aligned;",

@@ -170,6 +170,13 @@ def test_block_scaled(m: int, n: int, k: int) -> None:
         )
 
 
+@pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])
+def test_block_scaled_matmul(target: str) -> None:
+    sizes = {"m": 37, "n": 72, "k": 96, "blocks": 3}
+    program, answer = FOLDER / "block_scaled_matmul.mlir", {"c": block_scaled(32)}
+    judged(program, sizes, answer, target, entry="mxfp8")
+
+
 def test_no_products() -> None:
     """K is zero: what is under way is waited for, C is zero."""
     sizes = {"m": 5, "n": 3, "k": 0, "packed": 0, "groups": 0}

@@ -41,6 +41,7 @@ CASES = {
     ),
     "batch": Case((130, 72, 160), lie=("rows", "rows"), batch=2),
     "nothing": Case((16, 16, 0)),
+    "cluster": Case((208, 72, 160), lie=("rows", "chunks"), attributes="{cluster = 2 : i64}"),
 }
 
 
@@ -84,9 +85,9 @@ def test_the_same_by_warps() -> None:
         (Case((64, 64, 64)), "sm_90a", "multiply no scales of blocks in"),
         (Case((64, 64, 40)), "sm_100a", "stride of 40 bytes"),
         (
-            Case((64, 64, 64), attributes="{cluster = 2 : i64}"),
+            Case((64, 64, 64), attributes="{pair}"),
             "sm_100a",
-            "in tensor memory on sm_100a, but a product with cluster",
+            "in tensor memory on sm_100a, but a pair of blocks does not",
         ),
         (
             Case((64, 256, 64), attributes="{tile = array<i64: 128, 64, 128>}"),
@@ -107,7 +108,7 @@ def test_refused(case: Case, target: str, message: str) -> None:
 
 def test_roles() -> None:
     """Scales that threads put into chunks have a role of their own: TMA runs ahead of it."""
-    for name, waits in (("rows", 7), ("chunks", 5)):
+    for name, waits in (("rows", 6), ("chunks", 4)):
         kernel = fragir.compile(CASES[name].text, target="sm_100a")
         assert kernel.block == (256, 1, 1)
         assert kernel.ptx.count("tcgen05.cp") == 2

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import fragir
+from tests.emulator.generated import launches
+from tests.emulator.mutation import verdict
 from tests.passes.block_scaled import E4M3, E5M2, E8M0, NIBBLES, chunks, numbers, powers, scaled
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +162,12 @@ def test_other_targets_of_the_family() -> None:
     for target in ("sm_100f", "sm_110a"):
         ptx = fragir.compile(EXAMPLE, target=target).ptx
         assert (".block32" in ptx) == (target == "sm_100f")
+
+
+def test_a_missing_copy_is_found() -> None:
+    """Without scales in tensor memory a product reads what nobody has written."""
+    (launch,) = launches("tensor mxfp8")
+    copies = [line for line in launch.text.splitlines() if "tcgen05.cp" in line]
+    assert len(copies) == 2
+    for line in copies:
+        assert verdict(launch, launch.text.replace(f"{line}\n", ""))
