@@ -76,13 +76,19 @@ _BULK_WAIT = (
     "fewer of the most recent bulk async-groups are pending and all of the prior bulk async-groups "
     "committed by the executing threads are complete.",
 )
+_MEETS = (
+    "bar.warp.sync",
+    "bar.warp.sync will cause executing thread to wait until all threads corresponding to "
+    "membermask have executed a bar.warp.sync with the same membermask value before resuming "
+    "execution.",
+)
 _DRAINED = ("deleted", "one more group stays")
 
 _LEFT = "behind the loop only the groups of its last turns are left, which copy nothing"
 
 RULES = (
     Rule(  # of sums that are loaded in two pieces
-        "tensor mxfp8",
+        "tensor mxfp8|tensor nvfp4 by threads",
         r"tcgen05\.wait::ld\.sync\.aligned;",
         ("deleted",),
         (0,),
@@ -130,27 +136,35 @@ RULES = (
         "to perform tcgen05.alloc after any of its constituent threads execute "
         "tcgen05.relinquish_alloc_permit.",
     ),
+    Rule(  # where it waits for sums, and for scales, whose slot is followed by that of operands
+        "tensor nvfp4 by threads",
+        r"bar\.warp\.sync 4294967295;",
+        ("deleted",),
+        (-3,),
+        "the warp meets again at the first slot that it awaits",
+        *_MEETS,
+    ),
     Rule(  # where it waits for a free slot of sums; for operands it meets again in each turn
         "tensor .*",
         r"bar\.warp\.sync 4294967295;",
         ("deleted",),
         (-2,),
-        "the warp meets again at the first slot that it awaits",
-        "bar.warp.sync",
-        "bar.warp.sync will cause executing thread to wait until all threads corresponding to "
-        "membermask have executed a bar.warp.sync with the same membermask value before resuming "
-        "execution.",
+        "the warp meets again at the next slot that it awaits",
+        *_MEETS,
     ),
-    Rule(  # ahead of the arrival that gives a slot of sums back
-        "tensor .*",
-        r"bar\.warp\.sync -1;",
-        ("deleted",),
-        (0,),
-        "all lanes have loaded behind the wait, which the warp executes as one",
-        "tcgen05.wait",
-        "The mandatory .sync qualifier indicates that tcgen05.wait instruction causes the "
-        "executing thread to wait until all threads in the warp execute the same tcgen05.wait "
-        "instruction before resuming execution.",
+    *(
+        Rule(  # ahead of the arrival that gives a slot of sums back
+            kernels,
+            r"bar\.warp\.sync -1;",
+            ("deleted",),
+            (which,),
+            "all lanes have loaded behind the wait, which the warp executes as one",
+            "tcgen05.wait",
+            "The mandatory .sync qualifier indicates that tcgen05.wait instruction causes the "
+            "executing thread to wait until all threads in the warp execute the same tcgen05.wait "
+            "instruction before resuming execution.",
+        )
+        for kernels, which in (("tensor (?!nvfp4).*", 0), ("tensor nvfp4 by threads", 1))
     ),
     Rule(".*", r"cp\.async\.wait_group 0;", _DRAINED, (-1,), _LEFT, *_EMPTY),
     Rule(  # ahead of an epilogue that takes over the ring's memory

@@ -140,7 +140,7 @@ def block_scaled(case: Case) -> Made:
 SCALED = {
     "tensor mxfp8": Case((208, 144, 304), attributes="{stages = 2 : i64}"),
     "tensor nvfp4 by threads": Case(
-        (392, 72, 288),
+        (392, 72, 320),
         *(FP4, FP4, "f8E4M3FN", 16),
         lie=("rows", "turned"),
         attributes="{stages = 2 : i64}",
