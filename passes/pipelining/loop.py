@@ -146,6 +146,8 @@ TENSOR = "frag.tensor"
 """The attribute of a loop whose products are added up in tensor memory."""
 PAIR = "frag.pair"
 """The attribute of such a loop whose products are of the two blocks of a cluster."""
+MARKS = (STAGES, TMA, TENSOR, PAIR)
+"""What a loop says of how it is to be pipelined, and no longer when it is."""
 
 
 class PipelineWay(NamedTuple):
@@ -267,11 +269,7 @@ class LoopPipeline:
     def _replace(self, region: Region, starts: Sequence[SSAValue]) -> None:
         """Puts the new loop in the old one's place; its sums are awaited, its slots released."""
         loop, after = self._loop, InsertPoint.after
-        made = scf.ForOp(loop.lb, loop.ub, loop.step, starts, region)
-        made.attributes = {k: v for k, v in loop.attributes.items() if k not in (STAGES, TMA)}
-        made.attributes[ptx.NO_UNROLL] = UnitAttr()  # copies run ahead as it is
-        made.location = loop.location
-        Rewriter.insert_op(made, InsertPoint.before(loop))
+        made = self._insert(region, starts)
         last: Operation = made
         results: list[SSAValue] = list(made.results[: len(loop.results)])
         for chain in self._chains:
@@ -285,8 +283,22 @@ class LoopPipeline:
         for old, new in zip(loop.results, results, strict=True):
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
-        loop.detach()
-        loop.erase()
+        self._erase()
+
+    def _insert(self, region: Region, starts: Sequence[SSAValue]) -> scf.ForOp:
+        """The new loop, ahead of the old one."""
+        loop = self._loop
+        made = scf.ForOp(loop.lb, loop.ub, loop.step, starts, region)
+        made.attributes = {k: v for k, v in loop.attributes.items() if k not in MARKS}
+        made.attributes[ptx.NO_UNROLL] = UnitAttr()  # copies run ahead as it is
+        made.location = loop.location
+        Rewriter.insert_op(made, InsertPoint.before(loop))
+        return made
+
+    def _erase(self) -> None:
+        """The old loop goes, and zeros with which sums began."""
+        self._loop.detach()
+        self._loop.erase()
         for chain in self._chains:
             start = chain.start.owner
             if isinstance(start, frag.FillOp) and not chain.start.uses:

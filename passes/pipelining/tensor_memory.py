@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fragir.dialects import frag, ptx
+from fragir.dialects import frag
 from fragir.dialects.frag.attributes import HALVED
 from fragir.dialects.frag.tensor_memory import columns_of
 from fragir.mlir.diagnostics import fail
 from fragir.passes.pipelining.insertion import insert_before
 from fragir.passes.pipelining.loop import (
     PAIR,
-    STAGES,
-    TENSOR,
-    TMA,
     LoopPipeline,
     PipelineWay,
     SumChain,
@@ -203,23 +200,13 @@ class TensorPipeline(LoopPipeline):
         Rewriter.replace_op(terminator, scf.YieldOp())
         for argument in list(body.args[1:]):
             body.erase_arg(argument)
-        made = scf.ForOp(loop.lb, loop.ub, loop.step, (), region)
-        marks = (STAGES, TMA, TENSOR, PAIR)
-        made.attributes = {k: v for k, v in loop.attributes.items() if k not in marks}
-        made.attributes[ptx.NO_UNROLL] = UnitAttr()
-        made.location = loop.location
-        Rewriter.insert_op(made, InsertPoint.before(loop))
+        self._insert(region, ())
         for slot in slots:
             Rewriter.insert_op(frag.PublishOp(slot), InsertPoint.before(loop))
         for chain, slot in zip(self._chains, slots, strict=True):
             result = loop.results[chain.position]
             result.replace_all_uses_with(self._load(chain, slot))
-        loop.detach()
-        loop.erase()
-        for chain in self._chains:
-            start = chain.start.owner
-            if isinstance(start, frag.FillOp) and not chain.start.uses:
-                Rewriter.erase_op(start)
+        self._erase()
 
     def _load(self, chain: SumChain, slot: SSAValue) -> SSAValue:
         """What a sum is: zero where the loop may have had no turn."""

@@ -30,13 +30,16 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
 
         check_block_scales(product, target, found)
     usual = schedule_for(product, target)
+    why = None
     if found is not None:
-        usual = usual._replace(remark=f"the product goes to mma.sync, not to tcgen05.mma: {found}")
+        why = f"the product goes to mma.sync, not to tcgen05.mma: {found}"
     elif product.pair is not None:
-        usual = usual._replace(
-            remark=f"{target} has no tensor memory, in which pairs of blocks multiply; so each "
-            "block multiplies alone"
+        why = (
+            f"{target} has no tensor memory, in which pairs of blocks multiply; so each block "
+            "multiplies alone"
         )
+    if why is not None:
+        usual = usual._replace(remarks=(why, *usual.remarks))
     choice = _in_one_go(product, usual, target)
     if product.through() and product.parts() is None:
         from fragir.passes.tiling.parts import with_parts  # few products have parts

@@ -67,8 +67,7 @@ class Gemm(TileWriter):
         function = self.function
         after = "frag.specialize" if schedule.roles else "frag.prefetch"
         function.attributes[after] = UnitAttr()
-        if schedule.remark is not None:
-            remark(function, [schedule.remark])
+        remark(function, schedule.remarks)
         if schedule.consumers > 1:
             function.attributes["frag.consumers"] = IntegerAttr(schedule.consumers, i64)
         if schedule.cluster > 1:

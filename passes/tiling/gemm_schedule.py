@@ -37,7 +37,7 @@ class Schedule(NamedTuple):
     """Of the tiles, as `frag.for_tiles` says it."""
     parts: tuple[int, bool] | None = None
     """Into how many parts sums are cut, and whether that is at most so many, in even shares."""
-    remark: str | None = None
+    remarks: tuple[str, ...] = ()
     """What the program's author is to know of it."""
     staged: bool = True
     """With roles: whether C leaves through shared memory, as far as the cost model knows."""

@@ -59,13 +59,13 @@ def _schedule(
 ) -> Schedule:
     """The schedule with these instructions; FragirError where its attributes do not suit them."""
     a = product.memories()[0]
-    roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
+    roles, consumers, cluster, unmapped = "roles" in product.attributes, 1, 1, None
     if roles:
         from fragir.passes.tiling.gemm_schedule import unmapped_reason  # few products have roles
 
-        remark = unmapped_reason(product, target)
-        roles = remark is None
-    if remark is None:
+        unmapped = unmapped_reason(product, target)
+        roles = unmapped is None
+    if unmapped is None:
         consumers = product.consumers.value.data if product.consumers is not None else 1
         cluster = product.cluster.value.data if product.cluster is not None else 1
     converted = not wgmma and is_emulated(element, target)  # operands need room beside the sums
@@ -112,7 +112,7 @@ def _schedule(
         consumers,
         "grouped" if roles else None,
         product.parts(),
-        remark or _overfull((m, n, k), consumers, sums),
+        tuple(each for each in (unmapped, _overfull((m, n, k), consumers, sums)) if each),
     )
     check(schedule, element, a, target)
     return schedule

@@ -212,6 +212,15 @@ def test_packed_roles_move_no_registers() -> None:
         fragir.compile(text, target="sm_100a")
 
 
+def test_that_sums_spill_is_told_beside_it() -> None:
+    text = program(
+        "f16", (256, 256, 64), (False, True), "f32", "{tile = array<i64: 256, 256, 32>} "
+    )
+    notes = " ".join(fragir.compile(text, target="sm_100a").notes)
+    assert "goes to mma.sync" in notes
+    assert "they spill with any `warps`" in notes
+
+
 def by_hand(sums: Attribute, shape: tuple[int, int], pieces: Sequence[tuple[int, int]]) -> Kernel:
     """One product of f16 and K = 64, loaded in pieces of columns."""
     m, n = shape
