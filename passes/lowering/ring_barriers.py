@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import IndexType, UnitAttr, i1, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -240,12 +240,20 @@ class RingBarriers:
     def tail(self) -> None:
         """Waits, where slots are filled, until all that were are free again: no other block may
         tell this one that when it has gone."""
-        state, ring = self.lanes.state, self.ring
+        state, ar, ring = self.lanes.state, self.lanes.state.ar, self.ring
         if self.told == 1 or not self.use.by_tensor_products:
             return
-        for _ in range(ring.slots):
+        names = [RingCursor(ring.value, FILL, odd) for odd in (False, True)]
+        starts = [ar.value(state.hidden[name]) for name in names]
+        body = Block(arg_types=[IndexType(), *(value.type for value in starts)])
+        state.hidden.update(zip(names, body.args[1:], strict=True))
+        with ar.inside(body):
             self._wait(FILL, self.empty)
             take(state, ring, FILL)
+            ar.insert(scf.YieldOp(*(ar.value(state.hidden[name]) for name in names)))
+        loop = scf.ForOp(ar.value(0), ar.value(ring.slots), ar.value(1), starts, body)
+        loop.attributes[ptx.NO_UNROLL] = UnitAttr()
+        ar.insert(loop)
 
     def release(self, slot: Value, may_be_none: bool) -> None:
         """Arrives at empty, in all blocks that write the slot."""

@@ -158,9 +158,9 @@ def _alone(product: frag.MatmulOp, kind: str, n: int) -> str | None:
         check_shape(kind, 2 * M, n, group=2, ws=False)
     except FragirError as error:
         return error.message
-    if product.b_transposed is None and element_bits(product.memories()[1].element_type) == 8:
-        if n % 32:  # section 9.7.16.10.4: half of it is read by 16 at a time
-            return f"N = {n} of a B of bytes that lies along N is no multiple of 32"
+    row = n // 2 * element_bits(product.memories()[1].element_type) // 8
+    if product.b_transposed is None and row % 32:
+        return f"half a row of B, {row} bytes, is no multiple of 32, the narrowest swizzle"
     return None
 
 

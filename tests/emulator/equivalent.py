@@ -126,7 +126,7 @@ RULES = (
     ),
     Rule(
         "tensor .*",
-        r"@%\w+ tcgen05\.relinquish_alloc_permit\.cta_group::1\.sync\.aligned;",
+        r"@%\w+ tcgen05\.relinquish_alloc_permit\.cta_group::\d\.sync\.aligned;",
         ("deleted",),
         (),
         "no other block waits for columns, and the kernel allocates once",
@@ -187,8 +187,8 @@ RULES = (
         ".shared::cta state space.",
     ),
     Rule(
-        "cluster .*",
-        r"@%p0 fence\.mbarrier_init\.release\.cluster;",
+        "cluster .*|tensor (pair|cluster) .*",
+        r"@%p[01] fence\.mbarrier_init\.release\.cluster;",
         ("deleted",),
         (),
         "a barrier of the cluster follows, which is not relaxed",

@@ -71,6 +71,9 @@ PRODUCTS = {
     "tensor s8 turned": product(
         "sm_100a", BYTES, "si8", (True, False), "old", sizes=(208, 144, 304)
     ),
+    "tensor pair f16": product(
+        "sm_100a", f"pair, {SMALL.replace('32', '64')}", "f16", sizes=(208, 208, 304)
+    ),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),

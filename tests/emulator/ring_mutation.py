@@ -13,7 +13,9 @@ from .mutation import Mutant
 _WAIT = re.compile(r"mbarrier\.(?:try|test)_wait\.parity\S* %\w+, \[(%\w+)(?:\+\d+)?\], (%\w+);")
 _MULTICAST = re.compile(r"cp\.async\.bulk\..*\.multicast::cluster.*, (\d+|%\w+);")
 _COPY = re.compile(r"cp\.async\.bulk\..*complete_tx::bytes.*(\[%\w+)(?:\+(\d+))?\](?:, [%\w]+)?;")
-_RANK = re.compile(r"mapa\.shared::cluster\.u32 %\w+, %\w+, (%\w+);")
+_RANK = re.compile(r"mapa\.shared::cluster\.u32 %\w+, %\w+, (%\w+|0);")
+_COMMIT = re.compile(r"tcgen05\.commit\..*\.multicast::cluster\.b64 .*, (%\w+);")
+_GROUP = re.compile(r"complete_tx::bytes(\.cta_group::2)")
 _ADDRESS = r"^\s*mad\.lo\.s32 {address}, (%\w+), 8, (%\w+);"
 
 
@@ -47,8 +49,19 @@ def _changes(lines: list[str]) -> Iterator[tuple[int, str, str]]:
             new = line[: copy.start(1)] + next_ + line[line.index("]", copy.start(1)) + 1 :]
             yield number, "at the next barrier", new
         rank = _RANK.search(line)
-        if rank is not None:
+        if rank is not None and rank[1] == "0":
+            yield number, "of the second block", line[: rank.start(1)] + "1;"
+        elif rank is not None:
             yield number, "of the first block", line[: rank.start(1)] + "0;"
+        commit = _COMMIT.search(line)
+        if commit is not None:
+            for blocks in (1, 2):
+                told = f"    mov.b16 {commit[1]}, {blocks};\n{line}"
+                yield number, f"to blocks {blocks:#x}", told
+            alone = line.replace(".multicast::cluster", "").replace(f", {commit[1]}", "")
+            yield number, "to one block", alone
+        if (group := _GROUP.search(line)) is not None:
+            yield number, "of one block", line.replace(group[1], "", 1)
 
 
 def _phase(lines: list[str], register: str) -> Iterator[tuple[int, str, str]]:

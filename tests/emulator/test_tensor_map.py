@@ -324,6 +324,46 @@ DONE:
     assert out.tolist() == [31, 31]
 
 
+@pytest.mark.parametrize(
+    ("group", "sender", "message"),
+    [
+        (".cta_group::2", 0, ""),
+        (".cta_group::2", 1, ""),
+        ("", 0, ""),
+        (".cta_group::1", 1, "another block's than the tile's, which takes .cta_group::2"),
+        ("", 1, "another block's than the tile's, which takes .cta_group::2"),
+        (".cta_group::2", 2, "neither of the tile's block nor of the other one of its pair"),
+    ],
+)
+def test_the_mbarrier_of_another_block(group: str, sender: int, message: str) -> None:
+    """A block of four copies to itself and signals the first; only to its pair it may."""
+    ptx = f"""{HEAD}
+.visible .entry k(.param .align 64 .b8 m[128]) .reqnctapercluster 4
+{{
+    .shared .align 128 .b8 buffer[128]; .shared .b64 bar;
+    .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %m;
+    mov.b64 %m, m; cvta.param.u64 %m, %m; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, bar;
+    mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    mapa.shared::cluster.u32 %r2, %r2, 0; mov.u32 %r3, buffer;
+    setp.eq.u32 %p1, %r1, {sender}; setp.ne.u32 %p2, %r1, 0;
+    @%p1 cp.async.bulk.tensor.1d.shared::cluster.global.tile.{MBAR}{group}
+        [%r3], [%m, {{0}}], [%r2];
+    @%p2 bra DONE;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+W:  mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra W;
+DONE:
+    barrier.cluster.arrive; barrier.cluster.wait; ret;
+}}
+"""
+    arguments = [TensorMap(np.arange(32, dtype=np.uint32), (32,))]
+    if message:
+        with pytest.raises(EmulationError, match=message):
+            run(ptx, grid=(4,), block=(1,), arguments=arguments)
+    else:
+        assert not run(ptx, grid=(4,), block=(1,), arguments=arguments, check=True).findings
+
+
 # -- whole tiles -----------------------------------------------------------------------------------
 
 

@@ -315,6 +315,26 @@ def test_undefined_until_written() -> None:
     assert [one.kind for one in report.findings] == ["uninitialised"]
 
 
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_a_permit_that_another_warp_gives_back(barrier: str) -> None:
+    """It may come before the block's alloc, unless something orders it behind."""
+    body = f"""
+    @p bra OTHER;
+    {_ALLOC} [hold+4], 32;
+    OTHER:
+    {barrier}
+    {_RELINQUISH}
+    bar.sync 0; ld.shared.b32 t, [hold+4]; bar.sync 0;
+    @p bra GO;
+    {_DEALLOC} t, 32;
+    GO:
+    """
+    report = _warps(body, _ZERO, np.zeros((128, 64), np.uint32), check=True)
+    found = [one.kind for one in report.findings]
+    assert found == ([] if barrier else ["tensor-memory"])
+    assert barrier or "nothing orders this after tcgen05.alloc" in report.findings[0].message
+
+
 # -- pairs of blocks -------------------------------------------------------------------------------
 
 _PAIR = """

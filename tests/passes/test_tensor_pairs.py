@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import fragir
+from benchmarks.sweeps import tensor_gemms
 from fragir.compilation.program import parse
 from fragir.errors import FragirError
 from fragir.passes.tiling.explained import explain_schedules
+from fragir.sweeps import Task
 from tests.passes.test_tensor_memory import NUMPY, Shape, check, numbers, program
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "tcgen05_pair.mlir").read_text("utf-8")
@@ -23,7 +25,7 @@ FORMS: dict[str, tuple[str, Shape, tuple[bool, bool], str, str]] = {
     "tf32": ("tf32", (64, 64, 68), (False, True), "f32", "pair"),
     "e4m3": ("f8E4M3FN", (128, 80, 160), (True, False), "f32", "pair"),
     "s8": ("si8", (144, 160, 96), (True, False), "i32", "pair"),
-    "narrow": ("f16", (300, 40, 64), (False, False), "f32", "pair, tile = array<i64: 128, 16, 64>"),
+    "narrow": ("f16", (300, 40, 64), (False, True), "f32", "pair, tile = array<i64: 128, 16, 64>"),
     "odd": ("f16", (300, 96, 64), (False, False), "f32", "pair, tile = array<i64: 128, 96, 32>"),
     "two groups": (
         "f16",
@@ -97,7 +99,8 @@ def test_which_products_are_of_pairs(shape: Shape, attributes: str, words: str) 
     ("element", "shape", "attributes", "why"),
     [
         ("si8", (128, 48, 64), "{pair, tile = array<i64: 128, 48, 64>} ", "has no N = 48"),
-        ("f8E4M3FN", (128, 48, 64), "{pair, tile = array<i64: 128, 48, 64>} ", "multiple of 32"),
+        ("f8E4M3FN", (128, 96, 64), "{pair, tile = array<i64: 128, 96, 64>} ", "half a row of B"),
+        ("f16", (128, 240, 64), "{pair, tile = array<i64: 128, 240, 64>} ", "half a row of B"),
     ],
 )
 def test_what_a_pair_does_not_multiply(
@@ -119,6 +122,14 @@ def test_a_pair_is_a_cluster_of_two() -> None:
     text = program("f16", (64, 64, 64), (False, True), "f32", "{pair, cluster = 4 : i64} ")
     with pytest.raises(FragirError, match="a pair is a cluster of 2"):
         fragir.compile(text, target="sm_100a")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_product(seed: int) -> None:
+    """A sample of the sweep `tensor-gemms`."""
+    found = tensor_gemms.run(Task(6 + seed))
+    assert found["findings"] == []
+    assert found["pairs"] == 1
 
 
 # -- by hand ---------------------------------------------------------------------------------------

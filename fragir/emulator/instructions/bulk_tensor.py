@@ -146,6 +146,23 @@ def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
     return fields
 
 
+#: By `.cta_group::2`: what is said of an mbarrier that a copy may not signal.
+_ELSEWHERE = (
+    "the mbarrier is another block's than the tile's, which takes .cta_group::2",
+    "the mbarrier is neither of the tile's block nor of the other one of its pair",
+)
+
+
+def _may_signal(memory: DeviceMemory, start: int, word: int, pair: bool) -> bool:
+    """Whether a copy to one place may signal an mbarrier at another (section 9.7.9.27.1.2)."""
+    stride = max(memory.shared_stride, 1)
+    here, there = start // stride, word // stride
+    first = here - here % memory.cluster
+    if not pair:
+        return here == there
+    return first <= there < first + memory.cluster and (here - first) ^ (there - first) < 2
+
+
 def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
     memory = machine.memory
 
@@ -175,6 +192,8 @@ def _run(machine: Machine, form: TensorCopy, sel: Select, mask: Mask) -> None:
             word = -1
             if signals is not None:
                 word = memory.shared_position(signals[one], homes[one], 8)
+                if blocks is None and not _may_signal(memory, start, word, form.pair):
+                    raise AccessFault(_ELSEWHERE[form.pair], int(signals[index]), 0, "mbarrier")
             if blocks is not None:
                 check_mask(memory, int(blocks[index]))
             corner, offset = corners[index], [row[index] for row in offsets]

@@ -134,9 +134,11 @@ class Observer:
 
     # -- tensor memory ---------------------------------------------------------------------------
 
-    def on_tensor_meet(self, form: TensorStatement, name: str, lane: int, other: int) -> None:
-        """The warp of `lane` comes to alloc, dealloc or relinquish, by `name`, for which it needs
-        one of the resident block `other`, too."""
+    def on_tensor_meet(
+        self, form: TensorStatement, name: str, lane: int, other: int | None
+    ) -> None:
+        """The warp of `lane` comes to alloc, dealloc or relinquish, by `name`; `other`: the
+        resident block that it needs a warp of, too."""
 
     def on_tensor_allocate(self, block: int, first: int, count: int, lane: int) -> None:
         """A resident block has got columns of tensor memory, by the warp of `lane`."""

@@ -320,18 +320,18 @@ class TensorMemories:
     ) -> int | bool | None:
         """A warp comes to alloc, dealloc or relinquish: what the other block of its pair has found,
         True where it is to act for both, None where it has to wait for the other."""
-        if group == 1:
-            return True
         block = int(self.machine.block_of[warp])
+        if group == 1:
+            self._comes(form, name, warp, None)
+            return True
         first, second = self.pair(block)
         other = second if block == first else first
         mine = self._requests.get((name, block))
         if mine is not None and mine.granted is not None:
             del self._requests[name, block]
             return mine.granted
-        if mine is None:
-            for hook in self.machine.hooks:
-                hook.on_tensor_meet(form, name, warp * LANES, other)
+        if mine is None or mine.warp != warp:
+            self._comes(form, name, warp, other)
         theirs = self._requests.get((name, other))
         if theirs is not None and theirs.granted is None:
             if theirs.what != what:
@@ -349,6 +349,10 @@ class TensorMemories:
             )
         self._requests[name, block] = _Request(warp, what)
         return None
+
+    def _comes(self, form: TensorStatement, name: str, warp: int, other: int | None) -> None:
+        for hook in self.machine.hooks:
+            hook.on_tensor_meet(form, name, warp * LANES, other)
 
     def grant(self, name: str, block: int, value: int) -> None:
         """Let the other block of the pair go on."""

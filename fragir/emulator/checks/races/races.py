@@ -295,8 +295,12 @@ class Races(Hooks):
     def on_wgmma_issue(self, item: Issue) -> None:
         self.wgmma.issue(item)
 
-    def on_tensor_meet(self, form: TensorStatement, name: str, lane: int, other: int) -> None:
-        if name == "alloc" and not self.exits.has_begun(other, lane):
+    def on_tensor_meet(
+        self, form: TensorStatement, name: str, lane: int, other: int | None
+    ) -> None:
+        if self.tensor is not None and name != "dealloc":
+            self.tensor.permit(form, name, lane)
+        if name == "alloc" and other is not None and not self.exits.has_begun(other, lane):
             block, _ = self.machine.place(other * self.machine.warps_per_block)
             text = f"nothing tells that block {block}, the other one of the pair, has been launched"
             text += f". {quote('pair')}"

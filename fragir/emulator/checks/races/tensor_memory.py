@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         TensorAccess,
         TensorCommit,
         TensorRegion,
+        TensorStatement,
         TensorWork,
     )
     from fragir.emulator.program.program import Program
@@ -105,6 +106,8 @@ class TensorRaces:
         self._deferred: dict[int, I32] = {}
         #: By commit: what its lane knew, its queue's work among it.
         self._commits: dict[int, tuple[TensorCommit, I32, int]] = {}
+        #: By block: the last alloc that one of its warps has come to.
+        self._allocs: dict[int, tuple[TensorStatement, int]] = {}
 
     @property
     def cells(self) -> tuple[I64, I64, I64, npt.NDArray[np.int16]]:
@@ -337,6 +340,19 @@ class TensorRaces:
                 self.clocks.acquire(np.array([lane]), vector)
 
     # -- allocation ------------------------------------------------------------------------------
+
+    def permit(self, form: TensorStatement, name: str, lane: int) -> None:
+        """A warp comes to alloc, or to relinquish, behind which there is no alloc of the block."""
+        clocks = self.clocks
+        block = int(self.machine.block_of[lane // LANES])
+        if name == "alloc":
+            self._allocs[block] = form, record(clocks.now, int(clocks.own[lane]), 0)
+            clocks.now += 1
+        elif block in self._allocs:
+            alloc, rec = self._allocs[block]
+            if clocks.unordered(np.array([lane]), np.array([rec])).any():
+                text = f"nothing orders this after {alloc.text}, which is illegal behind it"
+                self.machine.tensor.say(form, text, lane)
 
     def free(self, site: int, block: int, first: int, count: int, lane: int) -> None:
         """Columns are given back: nothing may be under way there."""
