@@ -87,6 +87,7 @@ class MatrixOperations(TileOperations):
         roles: bool = False,
         consumers: int | None = None,
         cluster: int | None = None,
+        pair: bool = False,
         split_k: int | None = None,
         stream_k: int | None = None,
         through: tuple[Memory, Memory] | None = None,
@@ -107,9 +108,9 @@ class MatrixOperations(TileOperations):
         groups. `promote` is after how many of K a partial sum is added in f32. Those of `ue8m0` or
         `e4m3`, of both, in blocks of (1, 32) or (1, 16) (of B (32, 1) or (16, 1)), tensor cores
         multiply in as they add: mxfp8, mxfp4, nvfp4.
-        `roles`, `consumers`, `cluster` and how sums are cut into parts, `split_k`, `stream_k` and
-        `through=(partial, counts)`, are those of `frag.matmul`; `through` alone leaves to the
-        compiler how many parts there are.
+        `roles`, `consumers`, `cluster`, `pair` and how sums are cut into parts, `split_k`,
+        `stream_k` and `through=(partial, counts)`, are those of `frag.matmul`; `through` alone
+        leaves to the compiler how many parts there are.
         """
         if self._warps or self._warpgroups:
             fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
@@ -150,8 +151,9 @@ class MatrixOperations(TileOperations):
         for name, number in numbered.items():
             if number is not None:
                 op.attributes[name] = IntegerAttr(require_number(number, name, 1), i64)
-        if roles:
-            op.attributes["roles"] = UnitAttr()
+        for name, said in (("roles", roles), ("pair", pair)):
+            if said:
+                op.attributes[name] = UnitAttr()
         if epilogue is not None:
             op = self._with_epilogue(op, epilogue)
         self.trace.insert(op)

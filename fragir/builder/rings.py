@@ -15,7 +15,7 @@ from fragir.builder.trace import Trace
 from fragir.builder.types import require_tile_element
 from fragir.builder.values import Memory, Scalar, Tile, Value
 from fragir.dialects import frag
-from fragir.dialects.frag.attributes import OPERAND, SCALES
+from fragir.dialects.frag.attributes import HALVED, OPERAND, SCALES
 from fragir.dialects.frag.kernels import CLUSTER, MOST_BLOCKS
 from fragir.dialects.shorthands import memref_type
 from fragir.layout import Layout
@@ -156,9 +156,17 @@ class RingOperations(ClusterOperations):
         *,
         swizzle: int = 0,
         layout: Layout | str | None = None,
+        pair: str = "",
     ) -> MemRefType[Attribute]:
-        """What a slot of a ring holds: memory as of `shared`, which `ring` makes."""
-        return shared_type(shape, element, swizzle, layout)
+        """What a slot of a ring holds: memory as of `shared`, which `ring` makes. `pair`: the two
+        blocks of a cluster have half of it each, of its "row"s or its "col"umns."""
+        type_ = shared_type(shape, element, swizzle, layout)
+        if pair not in ("", *HALVED):
+            fail(f"pair is {pair!r}, a pair of blocks divides 'row' or 'col'")
+        if not pair:
+            return type_
+        halved = frag.SharedAttr(swizzle, pair)
+        return MemRefType(element, type_.get_shape(), type_.layout, halved)
 
     def ring(
         self, slots: int, parts: Sequence[MemRefType[Attribute]], *, turns: str | None = None
@@ -286,6 +294,7 @@ class TensorOperations(FlightOperations):
         transposed_a: bool = False,
         transposed_b: bool = False,
         scales: tuple[Memory, Memory] | None = None,
+        pair: bool = False,
     ) -> None:
         """`d = a b + d` in tensor memory (tcgen05.mma): b, and a unless it is an `operand` in
         tensor memory, in shared memory.
@@ -293,8 +302,9 @@ class TensorOperations(FlightOperations):
         It goes on by itself: the slots that hold a and b may be released at once, and that of d
         published; whoever waits for them waits until it is done. Where `accumulate` does not hold
         d is the product alone. `transposed_a`: memory holds K x M; `transposed_b`: memory holds
-        N x K. `scales` are those of blocks along K, in tensor memory (`tcgen05_copy`). PTX ISA 9.2,
-        section 9.7.16.10.
+        N x K. `scales` are those of blocks along K, in tensor memory (`tcgen05_copy`). `pair`: of
+        the two blocks of a cluster, b their `part(..., pair="row")`. PTX ISA 9.2, section
+        9.7.16.10.
         """
         left = self._memory(a)
         if not frag.holds_operand(left.type):
@@ -311,6 +321,7 @@ class TensorOperations(FlightOperations):
             b_transposed=transposed_b,
             later=self._counts(accumulate),
             scales=[self._memory(scale) for scale in both or ()],
+            pair=pair,
         )
         self.trace.insert(op)
 

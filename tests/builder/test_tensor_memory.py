@@ -18,11 +18,14 @@ from fragir.errors import FragirError
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def ring() -> KernelBuilder:
-    with fragir.kernel("tcgen05_ring", target="sm_100a") as k:
+def ring(pair: bool = False) -> KernelBuilder:
+    with fragir.kernel("tcgen05_pair" if pair else "tcgen05_ring", target="sm_100a") as k:
+        if pair:
+            k.cluster(2)
         a, b = k.memory("a", bf16, (200, 104)), k.memory("b", bf16, (136, 104))
         c = k.memory("c", f32, (200, 136))
-        slots = k.ring(4, [k.part((rows, 64), bf16, swizzle=128) for rows in (128, 64)])
+        of_b = k.part((64, 64), bf16, swizzle=128, pair="row" if pair else "")
+        slots = k.ring(4, [k.part((128, 64), bf16, swizzle=128), of_b])
         sums = k.ring(2, [k.tensor_part((128, 64), f32)])
         with k.role("load", warps=(1, 1), packed=True):
             with k.for_tiles((200, 136), (128, 64), persistent=True) as (row, col):
@@ -37,7 +40,7 @@ def ring() -> KernelBuilder:
                 with k.loop(0, 104, 64) as loop:
                     later = loop.index != 0
                     sa, sb = (slot := slots.wait()).parts
-                    k.tcgen05_mma(sa, sb, d, accumulate=later, transposed_b=True)
+                    k.tcgen05_mma(sa, sb, d, accumulate=later, transposed_b=True, pair=pair)
                     slot.release()
                 held.publish()
         with k.role("store", warpgroups=(1, 1), packed=True):
@@ -83,15 +86,30 @@ def scaled() -> KernelBuilder:
     return k
 
 
-def test_the_ring_is_that_of_the_example() -> None:
-    written = parse((EXAMPLES / "tcgen05_ring.mlir").read_text())
-    kernels = [fragir.compile(module, target="sm_100a") for module in (written, ring().module)]
+@pytest.mark.parametrize("pair", [False, True])
+def test_the_ring_is_that_of_the_example(pair: bool) -> None:
+    made = ring(pair)
+    written = parse((EXAMPLES / f"tcgen05_{'pair' if pair else 'ring'}.mlir").read_text())
+    kernels = [fragir.compile(module, target="sm_100a") for module in (written, made.module)]
     first, second = (  # registers are called after the program's names
         [re.sub(r"%[\w]+", "%", line) for line in kernel.ptx.splitlines() if ".reg" not in line]
         for kernel in kernels
     )
     assert first == second
-    assert parse(ring().mlir).is_structurally_equivalent(ring().module)
+    assert parse(made.mlir).is_structurally_equivalent(made.module)
+
+
+def test_a_matmul_of_pairs() -> None:
+    with fragir.kernel("f", target="sm_100a") as k:
+        a, b, c = (k.memory(n, f16, (m, 64)) for n, m in (("a", 256), ("b", 64), ("c", 256)))
+        k.matmul(a, b, into=c, transposed_b=True, pair=True, tile=(128, 64, 64))
+    assert "cta_group::2" in k.compile().ptx
+
+
+def test_what_a_pair_divides() -> None:
+    with fragir.kernel("f", target="sm_100a") as k:
+        with pytest.raises(FragirError, match="divides 'row' or 'col'"):
+            k.part((64, 64), f16, swizzle=128, pair="k")
 
 
 def test_the_ring_runs() -> None:
