@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, StringAttr
+from xdsl.ir import Operation
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.shorthands import operations_in
@@ -24,6 +25,32 @@ def remark(function: func.FuncOp, words: Iterable[str]) -> None:
     found = list(dict.fromkeys((*known, *words)))
     if found:
         function.attributes[REMARKS] = ArrayAttr(map(StringAttr, found))
+
+
+def lone_blocks(function: func.FuncOp, operations: Iterable[Operation]) -> list[str]:
+    """What is to be said of `frag.block_id` along which a call launches one block."""
+    grid = function.attributes.get("frag.grid")
+    if "frag.cluster" in function.attributes:
+        return []
+    extents = len(grid.data) if isinstance(grid, frag.GridAttr) else 0
+    found: list[str] = []
+    for op in operations:
+        if not isinstance(op, frag.BlockIdOp):
+            continue
+        dimension = op.dimension.data.value
+        if "xyz".index(dimension) >= extents:
+            has = f"the grid has {extents} dimension{'s' * (extents > 1)}" if extents else (
+                "the kernel has no grid"
+            )
+            place = op.location
+            at = ""
+            if isinstance(place, FileLineColLoc):
+                at = f"{place.filename.data}:{place.line.data}:{place.column.data}: "
+            found.append(
+                f"{at}frag.block_id {dimension} is always 0 in a call: {has} "
+                "(attributes {frag.grid = #frag.grid<...>}, k.grid(...) in Python)"
+            )
+    return found
 
 
 # -- limits ----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from fragir.cli.launch import (
     grid_of,
     launch_options,
     load,
+    note_lone_block,
     print_findings,
     print_notes,
     read_module,
@@ -123,6 +124,7 @@ def main(
     """
     launch = LaunchOptions(**options)
     module, arguments = read_module(launch), load(launch)
+    note_lone_block(launch, module)
     uses: list[FragmentUse] | None = [] if fragments else None
     checks = [import_object(text, "--with takes MODULE:CLASS") for text in further]
     examined = examine(launch, module, arguments, seeds, uses, checks, structure)

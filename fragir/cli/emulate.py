@@ -24,6 +24,7 @@ from fragir.cli.launch import (
     finding_row,
     launch_options,
     load,
+    note_lone_block,
     print_findings,
     print_notes,
     read_module,
@@ -81,6 +82,7 @@ def main(
         if not (isinstance(file, ArrayArgument) and file.if_changed):
             check_writable(file.path)
     module, arguments = read_module(launch), load(launch)
+    note_lone_block(launch, module)
     values = arguments.values()
     with Progress("emulating") as progress:
         try:

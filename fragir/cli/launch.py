@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from fragir.cli.arguments import (
     ArrayArgument,
@@ -198,6 +199,21 @@ def _check_target(target: str, module: Module, name: str) -> None:
             source = module.source.line(line) if module.source and line else None
             message = f"this is code for {item.words[0]}, which does not run on {target}"
             raise FragirError(message, name, line, col, source)
+
+
+def note_lone_block(launch: LaunchOptions, module: Module) -> None:
+    """Says on stderr that one block is run, of a kernel that asks which, where nobody said so."""
+    context = click.get_current_context()
+    if context.get_parameter_source("grid") is not ParameterSource.DEFAULT:
+        return
+    entries = module.entries
+    names = [launch.entry] if launch.entry is not None else list(entries)
+    kernel = entries.get(names[0]) if len(names) == 1 else None
+    body = None if kernel is None else kernel.body
+    if body is None or module.source is None:
+        return
+    if "%ctaid" in module.source.text[body.at : body.end]:
+        note(f"one block is run, and {names[0]} asks which it is (%ctaid): --grid X,Y,Z runs more")
 
 
 def emulate(

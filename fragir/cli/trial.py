@@ -114,6 +114,8 @@ class Trial:
             error.file = error.file or self.file
             raise
         self.stages |= self.kernel.stages
+        for words in self.kernel.lowering_notes:
+            note(f"note: {words}")
 
     def prepare(
         self, sizes: dict[str, int], given: dict[str, str], kinds: Kind | dict[str, Kind], seed: int

@@ -180,14 +180,8 @@ class Compiled(ABC):
         target has not natively, and, where there is a ptxas to tell, for what it did to the
         schedule: products made serial, waits put in, setmaxnreg ignored, registers spilled. Last
         what makes a launch slow (`lint`)."""
-        from fragir.compilation.notes import instruction_notes
         from fragir.toolchain.find import PTXAS, find
 
-        words = (line.split(None, 1) for line in self.ptx.splitlines())
-        opcodes = (found[0] for found in words if found)
-        used = dict.fromkeys(
-            opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
-        )
         try:
             find(PTXAS)
         except FragirError:
@@ -195,7 +189,19 @@ class Compiled(ABC):
         else:
             judged = self.schedule_notes()
         slow = map(str, self.lint())
-        return [*self.remarks, *instruction_notes(used, self.target), *judged, *slow]
+        return [*self.lowering_notes, *judged, *slow]
+
+    @property
+    def lowering_notes(self) -> list[str]:
+        """Those of the `notes` that take no other tool: of the lowering, and of instructions."""
+        from fragir.compilation.notes import instruction_notes
+
+        words = (line.split(None, 1) for line in self.ptx.splitlines())
+        opcodes = (found[0] for found in words if found)
+        used = dict.fromkeys(
+            opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
+        )
+        return [*self.remarks, *instruction_notes(used, self.target)]
 
     @property
     def cubin(self) -> bytes:
@@ -533,6 +539,7 @@ class Kernel(Compiled):
             driver.launch(self._on_this_gpu, self.name, stream=stream, **how)
         else:
             from fragir import emulator
+            from fragir.compilation.notes import lone_block
 
             for argument, view in zip(self.signature, views, strict=True):
                 if view is not None and view.on_gpu:
@@ -547,6 +554,8 @@ class Kernel(Compiled):
                 error.put_at(self._place_of)
                 raise
             self._place_findings(report)
+            if blocks == (1, 1, 1) and self.grid_attribute is not None:
+                report.notes += lone_block(self.grid_attribute, self._bind(views))
         borrowed.give_back()
         return report
 

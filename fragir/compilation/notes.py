@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from fragir.dialects.frag import GridAttr
     from fragir.isa import Instruction
     from fragir.passes.writer.text import LineOrigin
     from fragir.toolchain.ptxas import Assembled, EntryInfo
@@ -47,8 +48,10 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
     from fragir import isa
 
     notes: list[str] = []
-    for mnemonic in mnemonics:
-        instruction = isa.lookup(mnemonic)
+    found = [isa.lookup(mnemonic) for mnemonic in mnemonics]
+    if any(map(_has_wgmma, found)) and (better := _target_with_wgmma(target)) is not None:
+        notes.append(f"products go to mma.sync on {target}; {better} has wgmma (--target {better})")
+    for instruction in found:
         lowering = instruction.lowering.get(target, "native")
         advice = unordered_note(instruction)
         if advice is not None:
@@ -61,6 +64,36 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
             f"{instruction.mnemonic} is {lowering} on {target}: {_WHAT[lowering]} ({where})"
         )
     return notes
+
+
+def lone_block(grid: GridAttr, sizes: dict[str, int]) -> list[str]:
+    """What is to be said of a launch of one block where the program asks for more."""
+    if grid.asks_for_residents:
+        return []
+    wanted = grid.evaluate(sizes)
+    words = " x ".join(map(str, wanted))
+    said = f"one block was launched, the program asks for {words}"
+    return [] if wanted == (1, 1, 1) else [said]
+
+
+_WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+
+
+def _has_wgmma(instruction: Instruction) -> bool:
+    """Whether it is a product of elements that wgmma multiplies too."""
+    from fragir.isa.products import wgmma_k
+
+    return instruction.family == "mma" and bool(wgmma_k(instruction.operand("a").element))
+
+
+def _target_with_wgmma(target: str) -> str | None:
+    """The target of exactly this machine where that alone has wgmma: sm_90a of sm_90."""
+    from fragir import isa
+    from fragir.isa.targets import with_features
+
+    machine = with_features(target)
+    targets = isa.lookup(_WGMMA).targets
+    return machine if machine in targets and target not in targets else None
 
 
 def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:

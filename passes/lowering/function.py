@@ -35,7 +35,7 @@ from fragir.passes.lowering.copies import has_cp_async
 from fragir.passes.lowering.lane_builder import Lanes, names_of_sizes
 from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.remarks import REMARKS
+from fragir.passes.remarks import REMARKS, lone_blocks
 from fragir.plugins import package_of
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class FunctionLowering:
 
             lowered.attributes[RESIDENT] = IntegerAttr(self._resident(), i64)
         remarks = [*frag.sizes_of(self.function.attributes.get(REMARKS))]
-        remarks += self.state.remarks
+        remarks += [*self.state.remarks, *lone_blocks(self.function, self.state.operations)]
         if remarks:
             lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, remarks))
         return lowered

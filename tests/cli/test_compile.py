@@ -203,7 +203,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         "2 indices",
     ),
     "an operation nobody knows": (HEAD + "  frag.nothing" + TAIL, ":", "frag.nothing"),
-    "a truncated file": (TILE[:250], ":", "expected"),
+    "a truncated file": (TILE[:250], ":", "the { of line 1 is not closed"),
     "xDSL's ValueError: a constant out of range": (
         HEAD + "  %x = arith.constant 300 : i8" + TAIL,
         ":2:",

@@ -716,3 +716,22 @@ def test_what_is_not_needed_of_a_kernel_with_errors(fragir: Fragir, in_folder: P
     document = json.loads(fragir(*command, "--json").out)
     validate(document, "check")
     assert document["not_needed"]["refused"].startswith(reason)
+
+
+@pytest.mark.parametrize("command", ["emulate", "check"])
+def test_one_block_of_a_kernel_that_asks_which(
+    fragir: Fragir, in_folder: Path, command: str
+) -> None:
+    """Is told where nobody said how many; not of a kernel that does not ask."""
+    body = "ld.param.u64 %p, [p]; st.global.u32 [%p], %r; ret;"
+    for name, source in (("asks", "%ctaid.x"), ("other", "%tid.x")):
+        (in_folder / f"{name}.ptx").write_text(
+            f".version 7.0\n.target sm_80\n.address_size 64\n.entry {name}(.param .u64 p) {{\n"
+            f".reg .b64 %p;\n.reg .b32 %r;\nmov.u32 %r, {source};\n{body}\n}}\n"
+        )
+    np.save("p.npy", np.zeros(1, np.uint32))
+    words = "one block is run, and asks asks which it is (%ctaid): --grid X,Y,Z runs more\n"
+    options = ["--block", "1", "--arg", "inout:p.npy"]
+    assert words in fragir(command, "asks.ptx", *options).err
+    for more in (["asks.ptx", "--grid", "1"], ["other.ptx"]):
+        assert "one block is run" not in fragir(command, *more, *options).err

@@ -49,8 +49,10 @@ func.func @copy(%x: memref<?x16xf32> {frag.sizes = ["rows", "width"]},
   func.return
 }
 """
-UNNAMED = NAMED.replace(' {frag.sizes = ["rows", "width"]}', "").replace(
-    "attributes {frag.grid = #frag.grid<rows by 16>} ", ""
+UNNAMED = (
+    NAMED.replace(' {frag.sizes = ["rows", "width"]}', "")
+    .replace("attributes {frag.grid = #frag.grid<rows by 16>} ", "")
+    .replace("frag.block_id x", "arith.constant 0 : index")
 )
 KEYS = [
     "entry", "target", "on", "stages", "registers", "spills", "shared", "max_error", "bound",
