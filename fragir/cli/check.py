@@ -399,5 +399,5 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
             line = most_spilled(text, target, verdict.function)
         finding = finding_without_line(verdict.kind, str(verdict), launch.ptx, "remark")
         source = "" if line is None else SourceLines(text).place(line)
-        found.append(replace(finding, line=line, compiled_from=source))
+        found.append(replace(finding, line=line, compiled_from=(source,) if source else ()))
     return found

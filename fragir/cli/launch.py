@@ -347,7 +347,9 @@ def finding_json(finding: Finding) -> Document:
         file, line, col = finding.places[0].rsplit(":", 2)
         document |= {"file": file, "line": int(line), "col": int(col), "ptx_line": finding.line}
     elif finding.compiled_from:
-        document["source"] = finding.compiled_from
+        document["source"], *other = finding.compiled_from
+        if other and finding.other is not None:
+            document["message"] += f"; line {finding.other[0]} is of {other[0]}"
     if finding.why is not None:
         document["why"] = why_json(finding.why)
     return document
@@ -376,7 +378,7 @@ def stop_finding(error: EmulationError) -> Finding:
         error.lane,
         error.address,
         why=error.why,
-        compiled_from=error.compiled_from,
+        compiled_from=(error.compiled_from,) if error.compiled_from else (),
     )
     if error.ptx_line is None:
         return found

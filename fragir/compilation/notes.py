@@ -83,7 +83,9 @@ def _has_wgmma(instruction: Instruction) -> bool:
     """Whether it is a product of elements that wgmma multiplies too."""
     from fragir.isa.products import wgmma_k
 
-    return instruction.family == "mma" and bool(wgmma_k(instruction.operand("a").element))
+    if instruction.family != "mma" or "xor" in instruction.form.flags:
+        return False
+    return bool(wgmma_k(instruction.operand("a").element))
 
 
 def _target_with_wgmma(target: str) -> str | None:

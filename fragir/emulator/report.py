@@ -236,8 +236,8 @@ class Finding:
     `other`: line and col of the other access, where it is about two. `count`: how many
     findings of this cause it stands for, as their first (`gather`). `places`: of the program that
     the PTX was made of, its statement and the other access's, as FILE:LINE:COL (compiled kernels).
-    `compiled_from`: what a `.loc` of foreign PTX says of the line, in the same form. `why`: the
-    barriers that it is about.
+    `compiled_from`: the same of foreign PTX, as its `.loc` say it. `why`: the barriers that it is
+    about.
     """
 
     kind: str
@@ -254,7 +254,7 @@ class Finding:
     count: int = 1
     places: tuple[str, ...] = ()
     why: Why | None = None
-    compiled_from: str = ""
+    compiled_from: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         times = f", {self.times}" if self.count > 1 else ""
@@ -270,7 +270,7 @@ class Finding:
         if self.places:
             return f"{self.places[0]} (PTX {self.line})"
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
-        return f"{place} ({self.compiled_from})" if self.compiled_from else place
+        return f"{place} ({self.compiled_from[0]})" if self.compiled_from else place
 
     @property
     def times(self) -> str:
@@ -333,7 +333,8 @@ def place_findings(findings: Iterable[Finding], places: Places) -> list[Finding]
         at = tuple(places(line) for line in lines if line is not None)
         if len(at) == len(lines) and all(at):
             why = one.why and one.why.at(places)
-            one = replace(one, places=at, message=placed_words(one.message, places), why=why)
+            words = placed_words(one.message, places)
+            one = replace(one, places=at, message=words, why=why, compiled_from=())
         found.append(one)
     return gather(found)
 
@@ -563,7 +564,7 @@ class EmulationError(FragirError):
 
     `kind` is one of `KINDS` (report.py); `warp` is the number in its block. `why`: of a deadlock,
     the barriers at which it stands still. The line is that of the PTX; of a compiled kernel it is
-    the program's, and `ptx_line` the other. `compiled_from`: as of a `Finding`.
+    the program's, and `ptx_line` the other. `compiled_from`: what a `.loc` says of it.
     """
 
     kind: str = "stopped"

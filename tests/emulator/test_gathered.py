@@ -184,4 +184,4 @@ def test_foreign_ptx_says_what_it_was_compiled_from() -> None:
     (read,) = (one for one in races if one.line == 15)
     assert read.place == "<ptx>:15:3 (f.cuh:6:5, inlined at k.cu:9)"
     assert "of line 13 by" in read.message
-    assert read.message.endswith("line 13 is of f.cuh:4:3")
+    assert read.compiled_from == ("f.cuh:6:5, inlined at k.cu:9", "f.cuh:4:3")

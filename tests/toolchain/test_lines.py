@@ -159,7 +159,7 @@ def test_findings_are_told_as_before() -> None:
         assert report.findings
         found.append(
             [
-                (one.kind, re.sub(r"line \d+", "line", one.message), texts[(one.line or 0) - 1])
+                (one.kind, re.sub(r"\bPTX \d+", "PTX", one.message), texts[(one.line or 0) - 1])
                 for one in report.findings
             ]
         )

@@ -279,9 +279,8 @@ def _sources(module: Module) -> SourceLines | None:
 def _with_source(found: Finding, sources: SourceLines) -> Finding:
     """A finding with the lines of the program that its own, and the other access's, are of."""
     lines = [found.line, None if found.other is None else found.other[0]]
-    at, other = ("" if line is None else sources.place(line) for line in lines)
-    more = f"; line {lines[1]} is of {other}" if other else ""
-    return replace(found, compiled_from=at, message=found.message + more)
+    own, other = ("" if line is None else sources.place(line) for line in lines)
+    return replace(found, compiled_from=(own, other) if other else (own,)) if own else found
 
 
 def _version(text: str) -> tuple[int, int]:
