@@ -39,8 +39,10 @@ def lone_blocks(function: func.FuncOp, operations: Iterable[Operation]) -> list[
             continue
         dimension = op.dimension.data.value
         if "xyz".index(dimension) >= extents:
-            has = f"the grid has {extents} dimension{'s' * (extents > 1)}" if extents else (
-                "the kernel has no grid"
+            has = (
+                f"the grid has {extents} dimension{'s' * (extents > 1)}"
+                if extents
+                else ("the kernel has no grid")
             )
             place = op.location
             at = ""
