@@ -23,6 +23,12 @@ _TRANSPOSED = 16  # rows, times a number, that a warp transposes in shared memor
 _BOX_BYTES = 64  # of a row of a tensor map's box at least, of tiles that have a choice
 _LEAST_BETWEEN = 80  # columns of a tile: of fewer wgmma reads as much of A for less
 _PRODUCER = 32  # threads of a role that only copies
+IN_TENSOR_MEMORY = "in tensor memory"
+"""Roles: a warp copies, a thread multiplies, warpgroups store sums while the next are formed."""
+LEAVING = 34 * KIB
+"""Of shared memory, for what then leaves by TMA: two pieces of 32 columns."""
+_TENSOR_COLUMNS, _TENSOR_SUMS = 512, 2  # of tensor memory; tiles whose sums lie there
+_STORING_REGISTERS = 96  # of a thread that stores 64 columns at a time, as ptxas gave them
 
 
 class GemmProblem(NamedTuple):
@@ -53,8 +59,8 @@ class GemmProblem(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Bits of an element in memory: narrow floats stand in bytes."""
-        return max(BITS[self.element], 8)
+        """Bits of an element in memory: narrow floats stand in bytes, but for two in one."""
+        return 4 if self.element == "e2m1x2" else max(BITS[self.element], 8)
 
     @property
     def wgmma(self) -> bool:
@@ -93,7 +99,8 @@ class Configuration(NamedTuple):
     wgmma: bool
     roles: str = "together"
     """"together": all threads copy and multiply; "cooperative": a warp copies, the others share a
-    tile; "ping-pong": a warp copies, two groups compute a tile each, in turn."""
+    tile; "ping-pong": a warp copies, two groups compute a tile each, in turn; or
+    `IN_TENSOR_MEMORY`."""
     cluster: int = 1
     persistent: bool = False
     order: str = "rows"
@@ -104,6 +111,8 @@ class Configuration(NamedTuple):
     """Blocks that add up a tile, each a part of K; where `even`, so many at most."""
     even: bool = False
     """The blocks that run at once share all steps of all tiles evenly (stream-K)."""
+    pair: bool = False
+    """The two blocks of a cluster multiply together, and each has half of B."""
 
     def __repr__(self) -> str:
         tile, warps = ("x".join(map(str, each)) for each in (self.tile, self.warps))
@@ -121,16 +130,25 @@ class Configuration(NamedTuple):
     @property
     def threads_of_a_tile(self) -> int:
         """Threads that share a tile."""
-        return self.warps[0] * self.warps[1] * (128 if self.wgmma else 32)
+        return self.warps[0] * self.warps[1] * (128 if self.wgmma or self.tensor else 32)
+
+    @property
+    def tensor(self) -> bool:
+        """Whether sums lie in tensor memory."""
+        return self.roles == IN_TENSOR_MEMORY
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
+        if self.tensor:  # the warps of other roles share a warpgroup
+            return self.multiplying + 4 * _PRODUCER
         return self.multiplying + (0 if self.roles == "together" else _PRODUCER)
 
     def registers(self, problem: GemmProblem) -> int:
         """Of a thread that multiplies, as ptxas gave them for kernels of this make: sums, operands
         of two steps for mma.sync (wgmma reads them from memory), addresses."""
+        if self.tensor:
+            return _STORING_REGISTERS
         m, n, _ = self.tile
         sums = m * n * BITS[problem.sums] // (32 * self.threads_of_a_tile)
         if problem.promote:  # partial and whole ones
@@ -152,9 +170,9 @@ class Configuration(NamedTuple):
         m, n, k = self.tile
         bits = BITS[problem.result] if self.parts == 1 else BITS[problem.sums]
         staging = self.multiplying // self.threads_of_a_tile * m * n * bits // 8
-        staging = min(staging, _STAGED) if self.staged else 0
+        staging = min(staging, LEAVING if self.tensor else _STAGED) if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
-        slots = self.stages * (m + n)
+        slots = self.stages * (m + (n // 2 if self.pair else n))
         if problem.transposes:  # each role that multiplies, for itself; with roles two by turns
             places = 1 if self.roles == "together" else 2
             slots += places * (self.multiplying // self.threads_of_a_tile) * m
@@ -179,6 +197,9 @@ class Configuration(NamedTuple):
         """Blocks that an SM has room for."""
         registers = ceil(self.registers(problem) / 8) * 8 * self.threads
         room = problem.device.room(self.threads, self.shared(problem))
+        if self.tensor:  # so many columns are a power of two
+            columns = 1 << (_TENSOR_SUMS * self.tile[1] - 1).bit_length()
+            room = min(room, _TENSOR_COLUMNS // columns)
         return min(room, _FILE // registers)
 
 

@@ -163,8 +163,6 @@ class ScheduleExplanation:
     """The cheapest first."""
     remarks: tuple[str, ...] = ()
     """What the program might say to have another one."""
-    words: str = ""
-    """What is chosen, where the cost model does not know such schedules: nothing is ranked then."""
 
     def __str__(self) -> str:
         """A head, a table in thousands of cycles, and what was chosen."""
@@ -178,8 +176,6 @@ class ScheduleExplanation:
             f"{self.what}: {sizes}, {problem.element} in {problem.sums}, {problem.target} "
             f"({device.name}, {device.sms} SMs)"
         ]
-        if self.words:
-            return "\n".join([*lines, f"chosen: {self.words}: {self.why}"])
         lines[0] += "; thousands of cycles"
         shown = list(self.ranking[:SHOWN])
         own = next((one for one in self.ranking if one.candidate == self.chosen), None)
@@ -210,12 +206,13 @@ def explain_choice(
     given: Sequence[str] = (),
     assumed: Sequence[str] = (),
     spaces: Sequence[SearchSpace] = (FRAG_TILE,),
+    among: Sequence[Configuration] = (),
     remarks: Sequence[str] = (),
     sampled: str | None = None,
 ) -> ScheduleExplanation:
-    """The ranking around a choice. `given`: the attributes that said the schedule; `sampled`: the
-    sizes for which it was chosen where a launch brings its own."""
-    every = [one for space in spaces for one in configurations(problem, space)]
+    """The ranking around a choice, of spaces and of some besides. `given`: the attributes that said
+    the schedule; `sampled`: the sizes for which it was chosen where a launch brings its own."""
+    every = [*among, *(one for space in spaces for one in configurations(problem, space))]
     ranking = tuple(rank(problem, every))
     misfit = chosen.problem(problem)
     if given:
@@ -249,13 +246,18 @@ def explain_choice(
 
 def described(candidate: Configuration) -> str:
     """A schedule in a few words."""
-    kind = "warpgroups" if candidate.wgmma else "warps"
+    kind = "warpgroups" if candidate.wgmma or candidate.tensor else "warps"
     words = [
         _by(candidate.tile),
         f"{_by(candidate.warps)} {kind}",
         f"{candidate.stages} stages",
         *([candidate.roles] if candidate.roles != "together" else []),
-        *([f"clusters of {candidate.cluster}"] if candidate.cluster > 1 else []),
+        *(["in pairs of blocks"] if candidate.pair else []),
+        *(
+            [f"clusters of {candidate.cluster}"]
+            if candidate.cluster > 1 and not candidate.pair
+            else []
+        ),
         *(["persistent"] if candidate.persistent else []),
         *([f"{candidate.order} {candidate.group}"] if candidate.order == "grouped" else []),
         *(["C by shared memory"] if candidate.staged else []),

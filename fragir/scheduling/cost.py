@@ -44,7 +44,8 @@ stage is written out ahead of the loop."""
 _WAVES = 8  # that are looked at for L2, of more they are alike
 
 # Relative to f16. Consumer GPUs sum f16 in f32 at half the rate, so integers have four times it.
-_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
+_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16,
+          "e2m1x2": 4.0}  # fmt: skip
 _CONSUMER = ("sm_86", "sm_89", "sm_120")
 _EMULATED = 0.4  # fp8 by mma.sync on Hopper: unpacked to f16, two conversions a product
 
@@ -139,7 +140,8 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
     resident = candidate.resident(problem)
     work = _block_work(problem, candidate, rows * columns * problem.batch, device.sms * resident)
     steps, after = work.steps, work.after
-    tensor = 2.0 * m * n * k / rate(device, problem.element, candidate.wgmma)
+    whole_rate = candidate.wgmma or candidate.tensor
+    tensor = 2.0 * m * n * k / rate(device, problem.element, whole_rate)
     moved = _shared_bytes(candidate) + (2.0 * m * k if problem.transposes else 0.0)
     shared = moved * size / SHARED_RATE
     # what lies outside of a matrix is filled with zeros, not read
@@ -253,10 +255,13 @@ def _shared_bytes(candidate: Configuration) -> float:
     """Elements of a step that are written to shared memory and read from there.
 
     Warps of a row of blocks read the same A, of a column the same B. Of wgmma each group reads its
-    own A, and all B at once.
+    own A, and all B at once; tcgen05.mma reads both once, a pair of blocks half of B each.
     """
     m, n, k = candidate.tile
-    across, down = (1, 1) if candidate.wgmma else (candidate.warps[1], candidate.warps[0])
+    if candidate.pair:
+        n //= 2
+    whole = candidate.wgmma or candidate.tensor
+    across, down = (1, 1) if whole else (candidate.warps[1], candidate.warps[0])
     return float((m + n) * k + (m * across + n * down) * k)
 
 

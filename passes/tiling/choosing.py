@@ -24,7 +24,7 @@ def choice_for(product: frag.MatmulOp, target: str, *, allocates: bool = False) 
 
         found = in_tensor_memory(product, target)
         if not isinstance(found, str):
-            return ScheduleChoice(found, found, ())
+            return found
     if product.is_scaled:
         from fragir.passes.tiling.block_scales import check_block_scales  # few products have them
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
@@ -14,10 +14,17 @@ from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.shorthands import memref_type
 from fragir.passes.tile_passes import kernels_of
 from fragir.passes.tiling.choosing import choice_for, may_lie_between
-from fragir.passes.tiling.gemm_schedule import Schedule, ScheduleChoice, configuration_of
+from fragir.passes.tiling.gemm_schedule import ScheduleChoice, configuration_of
 from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems
 from fragir.passes.tiling.parts import cheapest_in_parts
-from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED, GemmProblem, SearchSpace, in_parts
+from fragir.scheduling.candidates import (
+    FRAG_TILE,
+    SPECIALISED,
+    Configuration,
+    GemmProblem,
+    SearchSpace,
+    in_parts,
+)
 from fragir.scheduling.choice import BETTER, ScheduleExplanation, described, explain_choice
 from fragir.scheduling.cost import deep, estimate
 
@@ -32,12 +39,17 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
             *_, problem = sample_problems(product, target)
             unknown = _assumed_sizes(product, problem)
             what = f"{product.name} in {function.sym_name.data}"
+            remarks: list[str] = []
+            among: list[Configuration] = []
             if choice.schedule.tensor:
-                yield _in_tensor_memory(what, problem, choice.schedule, unknown)
-                continue
-            remarks = _of_parts(product, choice, problem)
-            if unknown:
+                from fragir.passes.tiling.tensor_schedule import schedules  # few targets have it
+
+                every = [configuration_of(one) for one in schedules(product, target)]
+                among = [one for one in every if one.problem(problem) is None]
+            elif unknown:
                 remarks = _of_rows(product, choice)
+            else:
+                remarks = _of_parts(product, choice, problem)
             yield explain_choice(
                 what,
                 problem,
@@ -46,26 +58,10 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 given=choice.given,
                 assumed=unknown,
                 spaces=[deep(space, problem) for space in _spaces(product, choice)],
+                among=among,
                 remarks=remarks,
-                sampled=_sample_text(product) if unknown else None,
+                sampled=_sample_text(product) if unknown and not among else None,
             )
-
-
-def _in_tensor_memory(
-    what: str, problem: GemmProblem, schedule: Schedule, unknown: Sequence[str]
-) -> ScheduleExplanation:
-    """A schedule of which there is no cost yet."""
-    tile, groups = "x".join(map(str, schedule.tile)), schedule.warps[1]
-    shared = f", clusters of {schedule.cluster}" if schedule.cluster > 1 else ""
-    shared = ", in pairs of blocks" if schedule.pair else shared
-    words = (
-        f"{tile} in tensor memory{shared}, {schedule.stages} stages, a warp that fetches, one that "
-        f"multiplies, {groups} warpgroup{'s' if groups > 1 else ''} that store"
-        f"{'' if groups > 1 else 's'}, persistent"
-    )
-    why = "what tcgen05.mma multiplies goes there; no cost is estimated of it"
-    known = configuration_of(schedule)
-    return ScheduleExplanation(what, problem, tuple(unknown), known, why, (), words=words)
 
 
 def _assumed_sizes(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
@@ -84,6 +80,8 @@ def _assumed_sizes(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
 
 def _spaces(product: frag.MatmulOp, choice: ScheduleChoice) -> list[SearchSpace]:
     """What the schedule of a choice is ranked among."""
+    if choice.schedule.tensor:
+        return []
     between = may_lie_between(product, choice.usual)
     spaces = [FRAG_TILE, SPECIALISED] if choice.schedule.roles else [FRAG_TILE]
     spaces = [space._replace(between=between) for space in spaces]

@@ -198,7 +198,12 @@ def configuration_of(schedule: Schedule) -> Configuration:
         parts=parts,
         even=even,
     )
-    if schedule.roles:
+    if schedule.tensor:
+        from fragir.scheduling.candidates import IN_TENSOR_MEMORY
+
+        found = configuration_with_roles(found, schedule)
+        found = found._replace(roles=IN_TENSOR_MEMORY, pair=schedule.pair)
+    elif schedule.roles:
         found = configuration_with_roles(found, schedule)
     elif schedule.order is not None:
         found = found._replace(order=schedule.order, group=group_of(schedule))

@@ -6,6 +6,7 @@ sums from tensor memory and store them, while the next tile's are added up besid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from fragir.dialects import frag
@@ -25,31 +26,38 @@ from fragir.dialects.shorthands import integers
 from fragir.errors import FragirError
 from fragir.isa.tensor_layouts import COLUMNS
 from fragir.isa.tensor_products import KINDS, check_shape, check_target
-from fragir.passes.tiling.gemm_schedule import Schedule, unmapped_rows
+from fragir.passes.tiling.gemm_schedule import (
+    Schedule,
+    ScheduleChoice,
+    configuration_of,
+    problem_of,
+    unmapped_rows,
+)
 from fragir.passes.tiling.open_sizes import missing_multiples
 from fragir.ptx.machines import machine
+from fragir.scheduling.candidates import LEAVING
 
 SUMS = 2
 """Tiles whose sums tensor memory holds: one is added up while another is stored."""
 _SCALED_COLUMNS = 128
 """Columns of a tile with scales, which take columns too."""
+TILE_COLUMNS = (64, 128, 256)
+"""Of tiles that the cost model looks at."""
 _LEAST_COLUMNS = 64
 """Columns of a tile at least."""
 _STAGES, _PAIR_STAGES = 4, 6
-_LEAVING = 34 << 10
-"""Bytes of shared memory that are left for what leaves by TMA: two pieces of 32 columns."""
 _ROW_BYTES = 128
 """Bytes of K of a stage: a row of the widest swizzle."""
 
 
-def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
-    """The schedule of a product in tensor memory of a target that has it, or why it has none."""
+def in_tensor_memory(product: frag.MatmulOp, target: str) -> ScheduleChoice | str:
+    """The schedule of a product in tensor memory of a target that has it, or why it has none. Where
+    nothing says the tile, and sizes are known, the cheapest of a few, as the cost model has it."""
     a, b, _ = product.memories()
     first, second = element_name(a.element_type), element_name(b.element_type)
     scales = product.block_scales()
-    scale, block = ("", 0) if scales is None else (scales.element, scales.block)
     try:
-        kind = kind_named(first, second, scale, block)
+        kind = _kind_of(product)
         check_target(kind, target)
     except FragirError:
         return f"{target} has no tcgen05.mma of {first} and {second} that is written here"
@@ -73,9 +81,71 @@ def in_tensor_memory(product: frag.MatmulOp, target: str) -> Schedule | str:
     if unmapped is not None:
         return unmapped
     try:
-        return _schedule(product, kind, target)
+        usual, *others = schedules(product, target)
     except FragirError as error:
         return error.message
+    best = _cheapest(product, usual, others, target) if others else usual
+    return ScheduleChoice(best, usual, _given_words(product))
+
+
+def _given_words(product: frag.MatmulOp) -> tuple[str, ...]:
+    """The attributes that say the schedule of a product, or some of it."""
+    words = ("tile", product.tile), ("warps", product.warps), ("stages", product.stages)
+    return tuple(name for name, value in words if value is not None)
+
+
+def _kind_of(product: frag.MatmulOp) -> str:
+    """As in `.kind::f16`; FragirError where there is none for its types and scales."""
+    a, b, _ = (element_name(each.element_type) for each in product.memories())
+    scales = product.block_scales()
+    return kind_named(a, b, *(("", 0) if scales is None else (scales.element, scales.block)))
+
+
+def schedules(product: frag.MatmulOp, target: str) -> list[Schedule]:
+    """The usual schedule, and those of tiles of other columns, where nothing says the tile and
+    sizes are known. FragirError where the usual one suits no tcgen05.mma."""
+    kind = _kind_of(product)
+    usual = _schedule(product, kind, target)
+    found, (_, n, _) = [usual], product.sizes()
+    if product.tile is None and None not in product.sizes() and None not in product.batch():
+        for columns in TILE_COLUMNS:
+            small = n is not None and columns < 2 * n and columns <= _most_columns(product)
+            if columns != usual.tile[1] and small:
+                try:
+                    found.append(_schedule(product, kind, target, columns))
+                except FragirError:
+                    continue
+    return found
+
+
+def _most_columns(product: frag.MatmulOp) -> int:
+    return MOST_COLUMNS if product.block_scales() is None else _SCALED_COLUMNS
+
+
+def _cheapest(
+    product: frag.MatmulOp, usual: Schedule, others: Sequence[Schedule], target: str
+) -> Schedule:
+    """The cheapest, if it is that much cheaper than the usual one."""
+    from fragir.scheduling.choice import BETTER
+    from fragir.scheduling.cost import estimate
+
+    m, n, k = product.sizes()
+    assert m is not None
+    assert n is not None
+    assert k is not None
+    if not m * n * k:
+        return usual
+    problem = problem_of(product, (m, n, k), target)
+    known = {one: configuration_of(one) for one in (usual, *others)}
+    cost = {
+        one: estimate(problem, configuration).cycles
+        for one, configuration in known.items()
+        if configuration.problem(problem) is None
+    }
+    if usual not in cost:
+        return usual
+    best = min(cost, key=cost.__getitem__)
+    return best if cost[best] * BETTER <= cost[usual] else usual
 
 
 def _unpromised(product: frag.MatmulOp) -> str | None:
@@ -90,12 +160,12 @@ def _unpromised(product: frag.MatmulOp) -> str | None:
     return f"rows of A or B need not be multiples of {UNIT} bytes, as TMA takes them{promise}"
 
 
-def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
-    """FragirError where what the product says suits no tcgen05.mma."""
+def _schedule(product: frag.MatmulOp, kind: str, target: str, columns: int = 0) -> Schedule:
+    """Of a tile of so many columns, or of as many as are usual. FragirError where what the product
+    says suits no tcgen05.mma."""
     bits = element_bits(product.memories()[0].element_type)
     _, n, _ = product.sizes()
-    most = MOST_COLUMNS if product.block_scales() is None else _SCALED_COLUMNS
-    tile = (M, _columns(n, most), 8 * _ROW_BYTES // bits)
+    tile = (M, columns or _columns(n, _most_columns(product)), 8 * _ROW_BYTES // bits)
     if product.tile is not None:
         m, n, k = integers(product.tile)
         tile = m, n, k
@@ -115,6 +185,8 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     cluster = 2 if pair else cluster
     stage, columns = (m + (n // 2 if pair else n)) * k * bits // 8, n
     scales = product.block_scales()
+    if scales is not None and cluster > 1:
+        raise FragirError("scales of blocks are not yet shared by a cluster")
     if scales is not None:
         stage += _check_scales(scales, tile, product.sizes()[1])
         columns += scale_columns(m, k // scales.block) + scale_columns(n, k // scales.block)
@@ -130,7 +202,7 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str) -> Schedule:
     if n % (8 * groups):
         raise FragirError(f"{groups} warpgroups do not divide {n} columns into whole eights")
     stages = max(
-        1, min(_PAIR_STAGES if pair else _STAGES, (machine(target).shared - _LEAVING) // stage)
+        1, min(_PAIR_STAGES if pair else _STAGES, (machine(target).shared - LEAVING) // stage)
     )
     if product.stages is not None:
         stages = product.stages.value.data

@@ -143,9 +143,42 @@ def test_what_goes_to_mma_is_told(target: str, element: str, attributes: str, wh
 def test_the_schedule_is_explained() -> None:
     text = program("f16", (256, 256, 128), (False, True), "f32")
     (found,) = explain_schedules(parse(text), "sm_100a")
-    told = str(found).split("\n")
-    assert told[1].startswith("chosen: 128x256x64 in tensor memory, 4 stages, a warp that fetches")
-    assert len(told) == 2
+    head, _, *rows, last = str(found).split("\n")
+    assert head.endswith("f16 in f32, sm_100a (B200, 148 SMs); thousands of cycles")
+    assert [row.split()[0].rjust(10) for row in rows][1:] == ["128x128x64", "128x256x64"]
+    assert last.startswith("chosen: 128x64x64, 1x1 warpgroups, 4 stages, in tensor memory")
+    assert "times as fast as the usual 128x256x64" in last
+    assert found.chosen == found.ranking[0].candidate
+
+
+def test_a_tile_that_is_said_is_taken() -> None:
+    text = program(
+        "f16", (256, 256, 128), (False, True), "f32", "{tile = array<i64: 128, 256, 64>} "
+    )
+    (found,) = explain_schedules(parse(text), "sm_100a")
+    assert len(found.ranking) == 1
+    assert found.why == "tile of the product says so"
+    assert str(found).count("128x256x64") == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "columns"),
+    [
+        ((8192, 8192, 8192), 256),
+        ((1024, 1024, 4096), 64),
+        ((2048, 4096, 64), 256),
+        ((8, 72, 64), 64),
+    ],
+)
+def test_tiles_are_cut_for_the_machine(shape: Shape, columns: int) -> None:
+    """Wide ones read least, where there are enough for all multiprocessors."""
+    (found,) = explain_schedules(parse(program("f16", shape, (False, True), "f32")), "sm_100a")
+    assert found.chosen.tile == (128, columns, 64)
+    assert found.chosen.tensor
+    least = found.ranking[0].estimate
+    for one in found.ranking:
+        assert one.estimate.resident * 2 * one.candidate.tile[1] <= 512
+        assert one.estimate.cycles >= max(least.cycles, one.estimate.tensor)
 
 
 # -- by hand ---------------------------------------------------------------------------------------
