@@ -108,7 +108,7 @@ RULES = (
         "An intra-thread ordering through true register dependency will be respected",
     ),
     Rule(
-        "tensor s8 turned",
+        "tensor (pair )?s8 turned",
         r"fence\.proxy\.async\.shared::cta;",
         ("deleted",),
         (-1,),
@@ -117,7 +117,7 @@ RULES = (
         "Accessing the same memory location across multiple proxies needs a cross-proxy fence.",
     ),
     Rule(
-        "tensor s8 turned",
+        "tensor (pair )?s8 turned",
         r"bar\.warp\.sync -1;",
         ("deleted",),
         (-1,),

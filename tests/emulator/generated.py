@@ -74,6 +74,16 @@ PRODUCTS = {
     "tensor pair f16": product(
         "sm_100a", f"pair, {SMALL.replace('32', '64')}", "f16", sizes=(208, 208, 304)
     ),
+    "tensor pair s8 turned": product(
+        "sm_100a", f"pair, {BYTES}", "si8", (True, False), "old", sizes=(208, 272, 176)
+    ),
+    "tensor cluster f16": product(
+        "sm_100a",
+        f"cluster = 2 : i64, {SMALL.replace('32', '64')}",
+        "f16",
+        (False, True),
+        sizes=(208, 208, 304),
+    ),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
