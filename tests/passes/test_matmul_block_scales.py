@@ -113,3 +113,24 @@ def test_roles() -> None:
         assert kernel.block == (256, 1, 1)
         assert kernel.ptx.count("tcgen05.cp") == 2
         assert kernel.ptx.count("mbarrier.try_wait") == waits
+
+
+def test_from_python() -> None:
+    case = Case((72, 64, 96), lie=("rows", "rows"))
+    with fragir.kernel("product", target="sm_100a") as k:
+        a, b = (k.memory(name, fragir.e4m3, (rows, 96)) for name, rows in (("a", 72), ("b", 64)))
+        x, y = (k.memory(name, fragir.ue8m0, (rows, 3)) for name, rows in (("x", 72), ("y", 64)))
+        c = k.memory("c", fragir.f32, (72, 64))
+        k.matmul(
+            *(a, b),
+            into=c,
+            transposed_b=True,
+            scale_a=x,
+            scale_b=y,
+            block_a=(1, 32),
+            block_b=(32, 1),
+            transposed_scale_b=True,
+        )
+    arguments, expected = case.data()
+    k.compile()(*arguments, on="emulator")
+    assert np.array_equal(arguments[-1], expected)
