@@ -261,6 +261,7 @@ tensor.insert          -                                 buffers
 tensor.insert_slice    -                                 buffers
 tensor.pack            tensors.packing:TensorPackOp      buffers
 tensor.pad             -                                 buffers
+tensor.reshape         tensors.packing:TensorReshapeOp        buffers
 tensor.splat           -                                 buffers
 tensor.unpack          tensors.packing:TensorUnpackOp    buffers
 """,
@@ -268,8 +269,25 @@ tensor.unpack          tensors.packing:TensorUnpackOp    buffers
     in_rooms=True,
 )
 
+_EXTENSIONS = rows(
+    """
+operation                cls                             meaning
+iree_linalg_ext.fft      tensors.extensions:IreeFft      extensions
+iree_linalg_ext.scan     tensors.extensions:IreeScan     extensions
+iree_linalg_ext.scatter  tensors.extensions:IreeScatter  extensions
+iree_linalg_ext.sort     tensors.extensions:IreeSort     extensions
+iree_linalg_ext.yield    tensors.extensions:IreeYield    -
+tm_tensor.scan           tensors.extensions:TmScan       extensions
+tm_tensor.scatter        tensors.extensions:TmScatter    extensions
+tm_tensor.sort           tensors.extensions:TmSort       extensions
+tm_tensor.yield          tensors.extensions:TmYield      -
+""",
+    "fragir.dialects",
+    in_rooms=True,
+)
+
 #: Of other dialects. A class stands where fragir's takes the place of xDSL's, or xDSL has none.
-OTHERS = (*_BRANCHES, *_SCALARS, *_MEMORIES, *_TENSORS)
+OTHERS = (*_BRANCHES, *_SCALARS, *_MEMORIES, *_TENSORS, *_EXTENSIONS)
 
 
 def of_dialect(name: str) -> list[Row]:

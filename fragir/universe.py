@@ -21,9 +21,12 @@ DIALECTS = {
     "ptx": ("fragir.dialects.ptx", "Ptx"),
 }
 OWN_DIALECTS = {
+    "arith": ("fragir.dialects.tensors.registration", "ARITH"),
     "linalg": ("fragir.dialects.linalg.registration", "LINALG"),
     "memref": ("fragir.dialects.memories.registration", "MEMREF"),
     "tensor": ("fragir.dialects.tensors.registration", "TENSOR"),
+    "tm_tensor": ("fragir.dialects.tensors.registration", "TM_TENSOR"),
+    "iree_linalg_ext": ("fragir.dialects.tensors.registration", "IREE_LINALG_EXT"),
 }
 """Dialects that take the place of xDSL's in fragir's own contexts."""
 PASSES = {

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import AnyFloat, Float16Type, ModuleOp, TensorType
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from fragir.dialects.linalg.destinations import EXTENSIONS
 from fragir.dialects.shorthands import is_stored_wider
 from fragir.passes.tile_passes import kernels_of
 
@@ -44,6 +45,10 @@ def _normalize(function: func.FuncOp) -> None:
         from fragir.passes.normalizing.generalising import expand_softmax
 
         expand_softmax(function)
+    if not names.isdisjoint(EXTENSIONS):
+        from fragir.passes.normalizing.extensions import expand_extensions
+
+        expand_extensions(function)
     if any(map(_is_on_tensors, function.walk())):
         from fragir.passes.normalizing.generalising import expand_elementwise
 
@@ -81,6 +86,7 @@ OF_TENSORS = frozenset(
     (
         *("tensor.splat", "tensor.from_elements", "tensor.insert", "tensor.insert_slice"),
         *("tensor.concat", "tensor.pad", "tensor.generate", "tensor.pack", "tensor.unpack"),
+        "tensor.reshape",
         *("linalg.pack", "linalg.unpack"),
     )
 )
@@ -89,7 +95,10 @@ OF_TENSORS = frozenset(
 def is_expanded(module: ModuleOp) -> bool:
     """Whether several operations come into the place of one."""
     return any(
-        op.name == "linalg.softmax" or _is_of_tensors(op) or _is_on_tensors(op) or _is_rewritten(op)
+        op.name in ("linalg.softmax", *EXTENSIONS)
+        or _is_of_tensors(op)
+        or _is_on_tensors(op)
+        or _is_rewritten(op)
         for op in module.walk()
     )
 

@@ -162,5 +162,10 @@ STAGES = (
 LEVELS = {"placed": "frag-place", "lane": "convert-frag-to-ptx"}
 """The stage of ours that ends at each level."""
 
-DIALECTS = frozenset("arith builtin frag func linalg math memref ptx scf tensor vector".split())
+DIALECTS = frozenset(
+    (
+        *"arith builtin frag func linalg math memref ptx scf tensor vector".split(),
+        *("tm_tensor", "iree_linalg_ext"),
+    )
+)
 """What the passes of these rows know: a program with anything else may need another package's."""

@@ -57,6 +57,16 @@ def kernels_of(module: ModuleOp) -> Iterator[FuncOp]:
             yield op
 
 
+CONDITIONS = "frag.bool"
+"""The attribute of an argument whose bytes are conditions: 0 or 1."""
+
+
+def holds_conditions(function: FuncOp, index: int) -> bool:
+    """Whether an argument says so."""
+    given = function.arg_attrs
+    return given is not None and CONDITIONS in given.data[index].data
+
+
 # --- blocks of a multiprocessor -------------------------------------------------------------------
 
 BLOCKS_PER_SM = "frag.blocks_per_sm"

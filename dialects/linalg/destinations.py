@@ -12,6 +12,12 @@ from fragir.dialects.linalg.constants import is_held
 
 PACKING = ("linalg.pack", "linalg.unpack", "tensor.pack", "tensor.unpack")
 """Tensors in tiles, and back, under the names that MLIR has had for them."""
+EXTENSIONS = frozenset(
+    f"{dialect}.{name}"
+    for dialect in ("tm_tensor", "iree_linalg_ext")
+    for name in ("sort", "scan", "scatter", "fft")
+)
+"""Operations beside linalg whose results take the places of their outputs."""
 INTO = frozenset(("tensor.insert_slice", "tensor.insert", *PACKING))
 """Operations that put something into their operand `dest`."""
 
@@ -26,6 +32,9 @@ def destination_of(value: SSAValue) -> SSAValue | None:
         return op.operands[start.index] if isinstance(start, BlockArgument) else None
     if isinstance(op, LinalgStructuredOperation):
         return op.outputs[value.index]
+    if op.name in EXTENSIONS:
+        outputs: Sequence[SSAValue] = getattr(op, "outputs")
+        return outputs[value.index]
     if op.name == "linalg.softmax":
         return op.operands[1]
     if op.name in INTO:

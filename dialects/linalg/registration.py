@@ -5,12 +5,15 @@ Stock tools of xDSL do not see it: a second dialect of a name would break them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, TensorType
 from xdsl.dialects.linalg import Linalg, attrs, ops
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.parser import AttrParser, Parser
 
 from fragir.dialects.catalogue import of_dialect
@@ -32,6 +35,57 @@ class GenericReader(ops.GenericOp):
     @classmethod
     def create(cls, *args: Any, **kwargs: Any) -> Any:
         return ops.GenericOp.create(*args, **kwargs)
+
+
+class FillReader(ops.FillOp):
+    """The same of `linalg.fill`, which xDSL has of integers and floats: of index, a generic."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        text, start = parser.lexer.input.content, parser.pos
+        if _OF_INDEX.match(text, start) is None:
+            return ops.FillOp.parse(parser)
+        parser.parse_keyword("ins")
+        parser.parse_punctuation("(")
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        given = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation(")")
+        parser.parse_keyword("outs")
+        parser.parse_punctuation("(")
+        name = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        into = parser.resolve_operand(name, parser.parse_type())
+        parser.parse_punctuation(")")
+        if parser.parse_optional_punctuation("->") is not None:
+            parser.parse_type()
+        return cls._filled(given, into)
+
+    @classmethod
+    def create(cls, *args: Any, **kwargs: Any) -> Any:
+        operands: Sequence[SSAValue] = kwargs.get("operands", ())
+        if len(operands) == 2 and isinstance(operands[0].type, IndexType):
+            return cls._filled(*operands)
+        return ops.FillOp.create(*args, **kwargs)
+
+    @staticmethod
+    def _filled(value: SSAValue, into: SSAValue) -> ops.GenericOp:
+        shaped: Any = into.type
+        block = Block(arg_types=[shaped.element_type])
+        block.add_op(ops.YieldOp(value))
+        rank = len(shaped.get_shape())
+        results: list[Attribute] = [shaped] if isinstance(shaped, TensorType) else []
+        return ops.GenericOp(
+            [],
+            [into],
+            Region(block),
+            [AffineMapAttr(AffineMap.identity(rank))],
+            [attrs.IteratorTypeAttr.parallel()] * rank,
+            results,
+        )
+
+
+_OF_INDEX = re.compile(r"\s*ins\s*\(\s*%[\w.$-]+\s*:\s*index\s*\)")
 
 
 class _Results:
@@ -79,6 +133,7 @@ def names() -> dict[str, str]:
     return {**named, **LINALG.late}
 
 
+_READERS = {"linalg.generic": GenericReader, "linalg.fill": FillReader}
 LINALG = LinalgDialect(
     "linalg",
     of_dialect("linalg"),
@@ -86,10 +141,6 @@ LINALG = LinalgDialect(
         "linalg.type_fn": f"{_ROOM}.scalar_bodies:TypeFnAttr",
         "linalg.elementwise_kind": f"{_ROOM}.scalar_bodies:ElementwiseKindAttr",
     },
-    early=[
-        GenericReader if op.name == "linalg.generic" else op
-        for op in Linalg.operations
-        if op.name in KEPT
-    ],
+    early=[_READERS.get(op.name, op) for op in Linalg.operations if op.name in KEPT],
     early_attributes=[attrs.IteratorTypeAttr],
 )

@@ -1,12 +1,13 @@
-"""`linalg.pack`, `linalg.unpack`, `tensor.generate`.
+"""`linalg.pack`, `linalg.unpack`, `tensor.generate`, `tensor.reshape`.
 
-Tensors in tiles, and of what a region gives.
+Tensors in tiles, of what a region gives, and in the shape that another tensor says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from math import prod
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -26,11 +27,13 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
+    traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.interfaces import MemoryInterface
@@ -330,3 +333,33 @@ class GenerateOp(IRDLOperation):
         printer.print_region(self.body)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class TensorReshapeOp(IRDLOperation):
+    """The elements of a tensor in the shape that a tensor of integers says.
+
+    `tensor.reshape %x(%shape) : (tensor<?x6xf32>, tensor<2xi64>) -> tensor<2x?xf32>`
+    """
+
+    name = "tensor.reshape"
+    source = operand_def(TensorType)
+    shape = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source `(` $shape `)` attr-dict `:` `(` type($source) `,` type($shape) `)` `->` "
+        "type($result)"
+    )
+
+    def verify_(self) -> None:
+        """Elements are as many as before, as far as their number is known."""
+        source, result = (cast("Any", x.type) for x in (self.source, self.result))
+        rank = cast("Any", self.shape.type).get_shape()
+        if source.element_type != result.element_type:
+            raise VerifyException("the elements of source and result have one type")
+        if rank not in ((len(result.get_shape()),), (DYNAMIC_INDEX,)):
+            raise VerifyException("the shape has a number for each dimension of the result")
+        shapes = source.get_shape(), result.get_shape()
+        if DYNAMIC_INDEX not in (*shapes[0], *shapes[1]) and prod(shapes[0]) != prod(shapes[1]):
+            raise VerifyException("source and result have the same number of elements")

@@ -81,6 +81,7 @@ def interface_of(function: func.FuncOp) -> Interface:
 def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
     """What a function takes, with the names of its dynamic sizes."""
     from fragir.dialects import frag
+    from fragir.dialects.frag.kernels import holds_conditions
     from fragir.dialects.linalg.constants import constant_of_argument
     from fragir.dialects.shorthands import is_memref
 
@@ -97,8 +98,7 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
             result.append(Argument(name, type_))
             continue
         said = *frag.size_names(function, i), frag.least_of(function, i)
-        given = function.arg_attrs
-        is_bool = given is not None and "frag.bool" in given.data[i].data
+        is_bool = holds_conditions(function, i)
         constant = constant_of_argument(function, i)
         result.append(Argument(name, type_, *said, either_sign=is_bool, constant=constant))
     return tuple(result)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, cf, func, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -50,6 +50,18 @@ def _up(x: int, y: int) -> int:
     return -(-x // y)
 
 
+def _both(x: int, y: int) -> int:
+    return x & y
+
+
+def _any_bit(x: int, y: int) -> int:
+    return x | y
+
+
+def _differing(x: int, y: int) -> int:
+    return x ^ y
+
+
 def _either(test: bool, x: object, y: object) -> object:
     return x if test else y
 
@@ -68,6 +80,9 @@ NUMBERS: dict[type[Operation], Callable[..., Any]] = {
     arith.RemUIOp: operator.mod,
     arith.RemSIOp: _rest,
     arith.DivfOp: _ratio,
+    arith.AndIOp: _both,
+    arith.OrIOp: _any_bit,
+    arith.XOrIOp: _differing,
     arith.SIToFPOp: float,
     arith.SelectOp: _either,
 }
@@ -148,6 +163,9 @@ class HostRun:
             self._launch(op.callee.string_value(), [known[x] for x in op.arguments])
         elif isinstance(op, scf.ForOp):
             self._loop(op)
+        elif isinstance(op, cf.AssertOp):
+            if not known[op.arg]:
+                raise error_at_operation(op, f"the program asserts: {op.msg.data}", self._source)
         elif isinstance(op, scf.IfOp):
             region = op.true_region if known[op.cond] else op.false_region
             given = self._block(region.block) if region.blocks else []
@@ -180,7 +198,7 @@ def check_host(function: func.FuncOp, source: str | None = None) -> None:
     """FragirError at what does not run on the host, or where nothing is launched."""
     allowed = (
         *(memref.AllocOp, memref.DeallocOp, frag.LaunchOp),
-        *(scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, *SIZES),
+        *(scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, cf.AssertOp, *SIZES),
     )
     for op in function.body.walk():
         if not isinstance(op, allowed) and type(op) not in NUMBERS:

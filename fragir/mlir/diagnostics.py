@@ -99,6 +99,9 @@ _SPEAKING = (DiagnosticException, ValueError, PyRDLError, UnregisteredConstructE
 """Exceptions of xDSL whose words are for those who write MLIR."""
 
 
+_FUNCTIONS = {f"util.{name}": f"func.{name}" for name in ("func", "return", "call")}
+
+
 class LocatingParser(DenseLiterals):
     """Gives operations their location, and errors raised while one is built its place."""
 
@@ -144,6 +147,10 @@ class LocatingParser(DenseLiterals):
             # outside of operations stand aliases and the file's metadata
             words = _words_of(error, "what is defined here", "not a type or attribute")
             raise ParseError(self._current_token.span, words) from error
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        """As in Parser; functions as IREE prints them are those of `func`."""
+        return super()._get_op_by_name(_FUNCTIONS.get(name, name))
 
     def parse_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], _Parsed], context_msg: str = ""

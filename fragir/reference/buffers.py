@@ -16,7 +16,13 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from fragir.dialects.linalg.destinations import homes_of
 from fragir.dialects.memory_types import kept_dims, mixed_numbers
 from fragir.dialects.shorthands import memref_type
-from fragir.dialects.tensors.packing import GenerateOp, Packing, PacksInTiles, UnpacksTiles
+from fragir.dialects.tensors.packing import (
+    GenerateOp,
+    Packing,
+    PacksInTiles,
+    TensorReshapeOp,
+    UnpacksTiles,
+)
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.formats import Array, type_name
@@ -186,6 +192,11 @@ def collapse_shape(run: Run, op: tensor.CollapseShapeOp) -> None:
 def expand_shape(run: Run, op: tensor.ExpandShapeOp) -> None:
     sizes = run.numbers(mixed_numbers(op.static_output_shape, op.dynamic_output_shape))
     run[op.result] = _reshape(run, op.src, sizes)
+
+
+def reshape(run: Run, op: TensorReshapeOp) -> None:
+    shape = [int(size) for size in run[op.shape].value]
+    run[op.result] = _reshape(run, op.source, shape)
 
 
 def extract(run: Run, op: tensor.ExtractOp) -> None:

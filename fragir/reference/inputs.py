@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from xdsl.dialects import func
 
+from fragir.dialects.frag.kernels import holds_conditions
 from fragir.errors import FragirError
 from fragir.reference.formats import (
     FLOATS,
@@ -141,8 +142,8 @@ def generate(
     4; sorted: the numbers of normal, integers of the whole range up to +-1000, rising along the
     last dimension; permutation: 0 to n - 1 along it, each once; spd: symmetric matrices with
     eigenvalues from 1 on, small ones. `kind`: one for all, or by the argument's name, of the others
-    that of "" (normal). Scales of blocks are powers of two near 1, metadata of sparse products keep
-    parts of every chunk at random. Scalars are 1, counts of blocks 0.
+    that of "" (normal). Scales of blocks are powers of two near 1, conditions 0 or 1, metadata of
+    sparse products keep parts of every chunk at random. Scalars are 1, counts of blocks 0.
     """
     kinds: Mapping[str, Kind] = {"": kind} if isinstance(kind, str) else kind
     _check_names(kinds, arguments, given)
@@ -170,6 +171,8 @@ def generate(
                     content[place] = sign * float(generator.integers(1, 8))
             else:
                 content = _content(generator, shape, slot, own)
+            if holds_conditions(function, i):
+                content = np.mod(content, 2)
             values.append(encode(content, slot.element))
     return values
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from fragir.dialects.interfaces import MEANINGS
+from fragir.dialects.tensors.arithmetic import OnTensors, element_of
 from fragir.errors import FragirError
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import Bounded, exactly
@@ -82,6 +83,17 @@ def scalar(run: Run, op: Operation) -> None:
         run[op.results[0]], run[op.results[1]] = integers.extended_result(op.name, x, y, form)
         return
     run[op.results[0]] = _scalar(run, op)
+
+
+@MEANINGS.attach(OnTensors)
+def on_tensors(run: Run, op: OnTensors) -> None:
+    """What the operation on elements gives, of all of them at once."""
+    block = Block(arg_types=[element_of(value.type) for value in op.inputs])
+    for element, value in zip(block.args, op.inputs, strict=True):
+        run[element] = run[value]
+    type_ = element_of(op.result.type)
+    one = op.scalar.create(operands=block.args, result_types=[type_], properties=op.properties)
+    run[op.result] = _scalar(run, one)
 
 
 def _scalar(run: Run, op: Operation) -> Bounded:

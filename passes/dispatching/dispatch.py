@@ -52,7 +52,9 @@ class Dispatch:
         units = units_of(self._block)
         if not units:
             return
-        if may_be_one(units):
+        # what is asserted of sizes is seen by the host, also where it launches one kernel
+        asserts = any(isinstance(op, cf.AssertOp) for op in self._block.ops)
+        if may_be_one(units) and not asserts:
             found = write(copy_function(self._function), self._target)
             if isinstance(found, WrittenKernel):
                 self._become(found)
@@ -61,7 +63,7 @@ class Dispatch:
         before, names = self._function.arg_attrs, self._name()
         name_sizes(self._function)
         groups = groups_of(units, self._write)
-        if len(groups) < 2:
+        if len(groups) < 2 and not asserts:
             self._function.arg_attrs = before
             for value in names:
                 value.name_hint = None

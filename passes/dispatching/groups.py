@@ -158,18 +158,35 @@ def _written_values(operations: Sequence[Operation]) -> frozenset[SSAValue]:
 
 
 def _able(first: Unit, rest: Sequence[Unit]) -> list[Unit]:
-    """Those ahead of what no kernel has: a second product, or a sum of what another one sums to
-    along loops that the second one reduces.
+    """Those ahead of what no kernel has: a second product, a sum of what another one sums to
+    along loops that the second one reduces, or elements that would be computed again and again.
     """
-    products, found, sums = 0, list[Unit](), Sums()
+    products, found, sums, reads = 0, list[Unit](), Sums(), dict[SSAValue, int]()
     for unit in (first, *rest):
         for op in unit.operations:
             if isinstance(op, LinalgStructuredOperation):
                 products += has_product(op)
-                if products > 1 or not _follow(op, sums):
+                if products > 1 or not _follow(op, sums) or not _count_reads(op, reads):
                     return found[1:]
         found.append(unit)
     return found[1:]
+
+
+MOST_READS = 64
+"""Of memory for one element: a stage of a Fourier transform reads four elements of the one before,
+each of which would be computed where it is read."""
+
+
+def _count_reads(op: LinalgStructuredOperation, known: dict[SSAValue, int]) -> bool:
+    """Notes how many elements of memory an operation's element is computed of, those that a body
+    reads at places of its own each anew. Whether these are few enough for one kernel.
+    """
+    operands = [root_of(value) for value in op.operands if is_memref(value.type)]
+    loads = [root_of(x.memref) for x in op.body.walk() if isinstance(x, memref.LoadOp)]
+    total = max((known.get(root, 1) for root in operands), default=1)
+    total += sum(known.get(root, 1) for root in loads)
+    known.update((root_of(value), total) for value in op.outputs)
+    return total <= MOST_READS or known.keys().isdisjoint(loads)
 
 
 Sums = dict[SSAValue, tuple[SSAValue, frozenset[int]]]

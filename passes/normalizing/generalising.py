@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.dialects.linalg.scalar_bodies import is_float
 from fragir.dialects.linalg.shaped import SoftmaxOp
 from fragir.dialects.linalg.structured import rank_of, shaped_type, tensors_of
+from fragir.dialects.tensors.arithmetic import OnTensors
 from fragir.mlir.diagnostics import fail
 from fragir.passes.normalizing.building import TensorBuilder
 from fragir.passes.structured.values import compute, value_of
@@ -85,7 +86,7 @@ def _expand(op: Operation) -> None:
 
     def body(build: Builder, elements: Sequence[SSAValue]) -> SSAValue:
         known: dict[SSAValue, SSAValue] = dict(zip(inputs, elements, strict=False))
-        made = type(op).create(
+        made = (op.scalar if isinstance(op, OnTensors) else type(op)).create(
             operands=[known.get(value, value) for value in op.operands],
             result_types=[type_.element_type],
             properties=op.properties,

@@ -13,12 +13,15 @@ from typing import Any, cast
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
+    DictionaryAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
     TensorType,
+    UnitAttr,
     i1,
     i8,
     i32,
@@ -27,6 +30,7 @@ from xdsl.dialects.linalg import ops
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from fragir.dialects.frag.kernels import CONDITIONS
 from fragir.dialects.shorthands import constant_of, is_stored_wider
 
 LOGIC = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
@@ -49,6 +53,7 @@ def widen_elements(function: func.FuncOp) -> None:
             wide[made] = element
     if not wide:
         return
+    _note_conditions(function, wide)
     for op in list(function.walk()):
         if not any(value in wide for value in (*op.operands, *op.results)):
             continue
@@ -67,6 +72,31 @@ def widen_elements(function: func.FuncOp) -> None:
         else:
             _elements(op)
     function.update_function_type()
+
+
+def _note_conditions(function: func.FuncOp, wide: Mapping[SSAValue, Attribute]) -> None:
+    """Arguments and results that were of i1 say so: callers may give them as bool."""
+    types: list[Any] = list(function.function_type.outputs.data)
+    results = [_has_elements(type_) and type_.element_type == i1 for type_ in types]
+    arguments = [wide.get(argument) == i1 for argument in function.body.block.args]
+    if any(arguments):
+        function.arg_attrs = _with_conditions(function.arg_attrs, arguments)
+    if any(results):
+        function.res_attrs = _with_conditions(function.res_attrs, results)
+
+
+def _has_elements(type_: Attribute) -> bool:
+    return isinstance(type_, MemRefType | TensorType)
+
+
+def _with_conditions(
+    given: ArrayAttr[DictionaryAttr] | None, conditions: Sequence[bool]
+) -> ArrayAttr[DictionaryAttr]:
+    known = given.data if given is not None else [DictionaryAttr({}) for _ in conditions]
+    return ArrayAttr(
+        DictionaryAttr({**one.data, CONDITIONS: UnitAttr()}) if condition else one
+        for one, condition in zip(known, conditions, strict=True)
+    )
 
 
 def _values(function: func.FuncOp) -> Iterator[SSAValue]:

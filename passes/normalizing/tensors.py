@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from math import prod
+from typing import Any, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -18,7 +29,7 @@ from fragir.dialects.linalg.constants import hold_constant
 from fragir.dialects.linalg.destinations import PACKING
 from fragir.dialects.memory_types import mixed_numbers
 from fragir.dialects.shorthands import integers
-from fragir.dialects.tensors.packing import Packing, PacksInTiles
+from fragir.dialects.tensors.packing import Packing, PacksInTiles, TensorReshapeOp
 from fragir.mlir.diagnostics import fail
 from fragir.passes.normalizing.building import Size, Tensor, TensorBuilder, index_in
 
@@ -30,6 +41,9 @@ MOST_JOINED = 4
 
 def expand_tensors(function: func.FuncOp) -> None:
     """Replaces what frag-bufferize does not know by fills, generics and insertions."""
+    for op in list(function.walk()):
+        if isinstance(op, TensorReshapeOp):
+            _reshape(op, TensorBuilder(op))
     for op in list(function.walk()):
         if isinstance(op, tensor.InsertSliceOp) and _is_insertion(op.result):
             continue  # a part of what the last one of a chain makes
@@ -101,6 +115,85 @@ def _constant(op: arith.ConstantOp, function: func.FuncOp) -> None:
     numbers = list(value.iter_attrs())
     made = {number: at.put(arith.ConstantOp(number)) for number in dict.fromkeys(numbers)}
     at.replace(at.table([made[number] for number in numbers], type_))
+
+
+def _reshape(op: TensorReshapeOp, at: TensorBuilder) -> None:
+    """All dimensions as one, and that one as those of the result."""
+    source, result = at.require_tensor(op.source.type), at.require_tensor(op.result.type)
+    before, after = list(source.get_shape()), list(result.get_shape())
+    element, value = result.element_type, op.source
+    whole = prod(before) if min(before, default=0) >= 0 else DYNAMIC_INDEX
+    if not before:
+        value = at.put(_expanded(value, [], [1], TensorType(element, [1])))
+        whole = 1
+    elif len(before) > 1:
+        groups = _groups([list(range(len(before)))])
+        flat = TensorType(element, [whole])
+        value = at.put(
+            tensor.CollapseShapeOp.build(
+                operands=[value], properties={"reassociation": groups}, result_types=[flat]
+            )
+        )
+    wanted = prod(after) if min(after, default=0) >= 0 else DYNAMIC_INDEX
+    if whole != wanted:  # one of them is open
+        value = at.put(tensor.CastOp(value, TensorType(element, [wanted])))
+    if not after:
+        value = at.put(
+            tensor.CollapseShapeOp.build(
+                operands=[value], properties={"reassociation": _groups([])}, result_types=[result]
+            )
+        )
+    elif len(after) > 1:
+        sizes = _said_sizes(op, at, after)
+        value = at.put(_expanded(value, [list(range(len(after)))], sizes, result))
+    elif wanted != after[0]:
+        value = at.put(tensor.CastOp(value, result))
+    said = op.shape.owner
+    at.replace(value)
+    if isinstance(said, tensor.FromElementsOp) and not said.result.uses:
+        Rewriter.erase_op(said)
+
+
+def _said_sizes(op: TensorReshapeOp, at: TensorBuilder, shape: Sequence[int]) -> list[Size]:
+    """The sizes of the result: those of its type, and else those that are in its shape."""
+    made = op.shape.owner
+    sizes: list[Size] = list(shape)
+    if min(shape) >= 0:
+        return sizes
+    if isinstance(made, arith.ConstantOp) and isinstance(made.value, DenseIntOrFPElementsAttr):
+        numbers = [int(cast("Any", number)) for number in made.value.get_values()]
+        numbers = numbers * (len(shape) // len(numbers))
+        return [known if known >= 0 else numbers[dim] for dim, known in enumerate(shape)]
+    if not isinstance(made, tensor.FromElementsOp):
+        fail(
+            op,
+            "tensor.reshape by sizes that are computed in a tensor is not supported; make its "
+            "shape by tensor.from_elements",
+        )
+    for dim, known in enumerate(shape):
+        if known == DYNAMIC_INDEX:
+            size = made.elements[dim]
+            is_index = isinstance(size.type, IndexType)
+            sizes[dim] = size if is_index else at.put(arith.IndexCastOp(size, IndexType()))
+    return sizes
+
+
+def _groups(groups: Sequence[Sequence[int]]) -> Attribute:
+    return ArrayAttr(ArrayAttr(IntegerAttr(dim, i64) for dim in group) for group in groups)
+
+
+def _expanded(
+    value: SSAValue, groups: Sequence[Sequence[int]], sizes: Sequence[Size], type_: Attribute
+) -> Operation:
+    static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    return tensor.ExpandShapeOp.build(
+        operands=[value, [size for size in sizes if isinstance(size, SSAValue)]],
+        properties={
+            "reassociation": _groups(groups),
+            "static_output_shape": DenseArrayBase.from_list(i64, static),
+        },
+        result_types=[type_],
+    )
 
 
 def _insert(op: tensor.InsertOp, at: TensorBuilder) -> None:
