@@ -43,9 +43,11 @@ class Case:
         order, tile = "NT" if self.turned else "NN", "x".join(map(str, self.tile))
         return f"{self.element} {order}, C {self.out}, {tile}"
 
-    def program(self) -> str:
+    def program(self, cluster: int) -> str:
+        """Ours, of blocks alone, as Triton's, or of pairs."""
         a, c = (f"memref<{SIZE}x{SIZE}x{name}>" for name in (self.element, self.out))
         schedule = f"tile = array<i64: {', '.join(map(str, self.tile))}>, stages = {STAGES} : i64"
+        schedule += ", pair" if cluster == 2 else ", cluster = 1 : i64"
         b = "%b transposed" if self.turned else "%b"
         return f"""func.func @gemm(%a: {a}, %b: {a}, %c: {c}) {{
   frag.matmul %a, {b} into %c {{{schedule}}} : {a}, {a} into {c}
@@ -123,7 +125,10 @@ def measured(name: str, case: Case, text: str) -> Row:
 
 def rows(case: Case, triton: Worker | None) -> list[Row]:
     """Ours and Triton's, with what Triton takes of each beside ours."""
-    found = [measured("fragir", case, fragir.compile(case.program(), target=TARGET).ptx)]
+    found = [
+        measured(name, case, fragir.compile(case.program(cluster), target=TARGET).ptx)
+        for name, cluster in (("fragir", 1), ("fragir, pairs of blocks", 2))
+    ]
     if triton is not None:
         for words, roles in (("", False), (", roles", True)):
             answer = triton.ask(case.request(roles))
@@ -132,7 +137,7 @@ def rows(case: Case, triton: Worker | None) -> list[Row]:
                 continue
             found.append(measured(f"{TRITON.label}{words}", case, answer["ptx"]))
     ours = found[0]
-    for row in found[1:]:
+    for row in found[2:]:
         for key in ("statements", "step"):
             row[f"{key}_ratio"] = ours[key] / row[key]
     return found
@@ -157,8 +162,8 @@ def main() -> None:
             Column("step_ratio", "fragir's", ".2f"),
             Column("fetching", "fetching", ".0f"),
         ),
-        note="`fragir's`: what fragir takes of that. `fetching`: of a step what a role that only"
-        " fetches does.",
+        note="`fragir's`: what fragir, of blocks alone, takes of that. `fetching`: of a step what a"
+        " role that only fetches does.",
     )
     for case in CASES[: 1 if options.quick else None]:
         print(case.product, file=sys.stderr)
