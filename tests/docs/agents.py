@@ -73,10 +73,13 @@ def _classes() -> str:
 
 
 def _choices() -> str:
-    """Kernels of which a run does not speak for every schedule."""
-    kernels = json.loads(CLASSES.read_text("utf-8"))["kernels"]
-    found = [one for one in kernels if not one["every_schedule"]]
-    rows = [(f"{one['kernel']}", "; ".join(one["open"])) for one in found]
+    """Kernels of which a run does not speak for every schedule, and why, without the lines."""
+    found: dict[str, set[str]] = {}
+    for one in json.loads(CLASSES.read_text("utf-8"))["kernels"]:
+        if not one["every_schedule"]:
+            reasons = found.setdefault(one["kernel"].partition(",")[0], set())
+            reasons |= {re.sub(r"^(line )?\d+: ", "", why) for why in one["open"]}
+    rows = [(f"`{kernel}`", "; ".join(sorted(reasons))) for kernel, reasons in found.items()]
     return _table(("kernel", "what is open"), rows)
 
 
