@@ -59,18 +59,13 @@ class Working:
         return _unit(self.name)
 
     @property
-    def sums_unit(self) -> float:
-        return _unit(self.sums)
-
-    @property
     def least(self) -> float:
         """How far what is subnormal may be moved: to zero, or by half the smallest number."""
         form = FLOATS[self.name]
         return form.smallest / 2 if self.rounding == "nearest" else 2.0**form.lowest
 
     def units(self, of_function: float) -> float:
-        """How far a result is, relative to it: what a function errs by in units, and one more for
-        its rounding, or half a one where it is to the nearest."""
+        """A function's own error, in units, and its rounding's: relative to the result."""
         return (of_function + (0.5 if self.rounding == "nearest" else 1.0)) * self.unit
 
 
@@ -429,7 +424,7 @@ def _sum(a: Rounded, axis: Any = None, keepdims: bool = False, **options: Any) -
 
 def _of_terms(bound: Array, reach: Array, terms: int, working: Working) -> Array:
     """A sum in any order: each term is rounded with at most as many sums as there are."""
-    return bound + terms * (working.sums_unit + _OWN) * reach
+    return bound + terms * (_unit(working.sums) + _OWN) * reach
 
 
 def _mean(a: Rounded, axis: Any = None, keepdims: bool = False, **options: Any) -> Rounded:
@@ -578,14 +573,9 @@ def _like(fill: float) -> Callable[..., Array]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": _sum,
-    "mean": _mean,
-    "var": _var,
-    "std": _std,
-    "max": _extreme(np.max),
-    "amax": _extreme(np.max),
-    "min": _extreme(np.min),
-    "amin": _extreme(np.min),
+    **{"sum": _sum, "mean": _mean, "var": _var, "std": _std},
+    **dict.fromkeys(("max", "amax"), _extreme(np.max)),
+    **dict.fromkeys(("min", "amin"), _extreme(np.min)),
     "where": _where,
     "clip": _clip,
     "cumsum": _cumsum,
@@ -595,8 +585,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tensordot": _tensordot,
     "einsum": _einsum,
     **{name: attrgetter(name) for name in ("shape", "ndim", "size")},
-    "zeros_like": _like(0.0),
-    "ones_like": _like(1.0),
+    **{"zeros_like": _like(0.0), "ones_like": _like(1.0)},
     **{f.__name__: _joined(f) for f in (np.concatenate, np.stack, np.vstack, np.hstack)},
     **{
         f.__name__: _moving(f)
