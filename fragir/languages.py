@@ -70,7 +70,7 @@ _DIALECTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
-_COMMENTS = re.compile(r"(?:\s|//[^\n]*|#[ \t!][^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|#[ \t!][^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 """Of C, MLIR and PTX, and of Python."""
 
 

@@ -117,7 +117,8 @@ def meant_here(text: str, start: int) -> str:
     return ""
 
 
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?|//[^\n]*+')
+_BRACKET_OR_LINE = re.compile(r"[()\[\]{}\n]")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -140,7 +141,7 @@ def unclosed(text: str) -> str:
     """`the { of line 3 is not closed`, of the innermost; empty where all are."""
     open_: list[tuple[str, int]] = []
     line = 1
-    for one in _STRING_OR_COMMENT.sub("", text):
+    for one in _BRACKET_OR_LINE.findall(_STRING_OR_COMMENT.sub("", text)):
         if one in "([{":
             open_.append((one, line))
         elif one in _PAIRS and open_ and open_[-1][0] == _PAIRS[one]:
