@@ -185,8 +185,6 @@ def _schedule(product: frag.MatmulOp, kind: str, target: str, columns: int = 0) 
     cluster = 2 if pair else cluster
     stage, columns = (m + (n // 2 if pair else n)) * k * bits // 8, n
     scales = product.block_scales()
-    if scales is not None and cluster > 1:
-        raise FragirError("scales of blocks are not yet shared by a cluster")
     if scales is not None:
         stage += _check_scales(scales, tile, product.sizes()[1])
         columns += scale_columns(m, k // scales.block) + scale_columns(n, k // scales.block)
