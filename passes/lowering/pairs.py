@@ -28,10 +28,9 @@ LEADER = 0
 def group_of(lanes: Lanes) -> int:
     """Blocks whose tensor memory a kernel's products go through together."""
     products = [op for op in lanes.state.operations if isinstance(op, frag.TensorMmaOp)]
-    groups = {op.group for op in products}
-    if len(groups) > 1 or (
-        BLOCKS in groups and any(isinstance(op, frag.TensorCopyOp) for op in lanes.state.operations)
-    ):
+    groups = [op.group for op in products]
+    copies = any(isinstance(op, frag.TensorCopyOp) for op in lanes.state.operations)
+    if BLOCKS in groups and (copies or min(groups) != BLOCKS):
         raise FragirError(
             "some products or copies in tensor memory are of a pair of blocks and some of one",
             hint="all tcgen05 of a kernel say the same cta_group: write `pair` at all or at none",

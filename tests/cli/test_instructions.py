@@ -343,7 +343,6 @@ def test_errors_say_which_part_is_wrong(fragir: Fragir, arguments: list[str], wo
         [MMA, "a", "--element", "1"],
         [MMA, "a", "--at", "1,1", "--format", "formula"],
         [MMA, "a", "--at", "1,1", "--format", "svg", "--view", "hardware"],
-        [MMA],
     ],
 )
 def test_wrong_usage(fragir: Fragir, arguments: list[str]) -> None:

@@ -15,6 +15,7 @@ FOLDER = EXAMPLES / "quantised"
 SIZES = [(17, 66, 130), (1, 1, 1), (0, 3, 7)]
 KERNELS = {  # the kernels of a script by the names of the file's functions
     "block_scaled": {"mxfp8": "k", "nvfp4": "nvfp4"},
+    "block_scaled_matmul": {"mxfp8": "k", "nvfp4": "nvfp4"},
     "fp8": {"fp8": "k", "fp8_warpgroups": "by_warpgroups"},
     "fp8_grouped": {"fp8_grouped": "k"},
     "w4a16": {"w4a16": "k"},

@@ -102,7 +102,7 @@ func.func @f(%a: memref<64x1048576xf16>) {
   func.return
 }
 """,
-        (2, "a constant of 1000000000 elements; the limit is 65536"),
+        (2, "a constant of 1000000000 elements; at most 65536 are written out"),
     ),
     "a vector of 10^9 elements": (
         """func.func @f() attributes {ptx.ntid = 32 : i64} {
