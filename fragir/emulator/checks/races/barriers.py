@@ -10,6 +10,7 @@ import numpy as np
 from fragir.emulator.checks.races.clocks import (
     BLOCK,
     CLUSTER,
+    COLUMN_MASK,
     MBARRIER,
     PENDING,
     TIME_SHIFT,
@@ -61,6 +62,7 @@ class MbarrierObjects:
                 text = "this mbarrier is valid, though nobody has used it"
             letter = "mbarrier.init" if harmless else None
             self._say("mbarrier", site_of(rec), lane, position, text, letter)
+        self._follow_accesses(position, lane)
         self.used.discard(position)
         self.lost.pop(position, None)
         self.live[position] = record(clocks.now, int(clocks.own[lane]), self.sites.current)
@@ -74,6 +76,32 @@ class MbarrierObjects:
         self.live.pop(position, None)
         rec = record(self.clocks.now, int(self.clocks.own[lane]), self.sites.current)
         self._hold(position, rec)
+
+    def _follow(self, position: int, lane: int, records: I64, text: str) -> None:
+        """What threads did must be known to the lane that begins an mbarrier."""
+        records = records[(records > 0) & (records & COLUMN_MASK < self.clocks.lanes)]
+        bad = self.clocks.unordered(np.full(records.shape, lane), records)
+        if bad.any():
+            found = records[bad]
+            apart = (found & COLUMN_MASK) // LANES != self.clocks.own[lane] // LANES
+            rec = int(found[np.argmax(apart)])  # one of another warp, if there is
+            text = f"{text}: {self.findings.who(lane, rec)}"
+            self._say("mbarrier", site_of(rec), lane, position, text)
+
+    def _follow_accesses(self, position: int, lane: int) -> None:
+        """An mbarrier begins where data have been: those who read or wrote them are done."""
+        places = self.places
+        if places.unit > 8:
+            return  # a place holds more than the mbarrier
+        at = np.arange(position >> places.shift, (position + 7 >> places.shift) + 1)
+        text = "nothing orders this after the {} of the same bytes"
+        self._follow(position, lane, places.written[at], text.format("write"))
+        for records, masks in places.reads_of(at):
+            those = masks[:, None] >> np.arange(LANES, dtype=np.uint32) & np.uint32(1) != 0
+            those &= records[:, None] > 0
+            entry, number = np.nonzero(those)
+            read: I64 = records[entry] & ~np.int64(LANES - 1) | number
+            self._follow(position, lane, read, text.format("read"))
 
     def _hold(self, position: int, rec: int) -> None:
         places = self.places
