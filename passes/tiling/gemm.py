@@ -147,13 +147,7 @@ class Gemm(TileWriter):
             a, b = self._operand(True, row, at), self._operand(False, column, at)
             left, right = (b, a) if self.schedule.turned else (a, b)
             if promoted is None:
-                scales: list[SSAValue] = []
-                if self.block_scales is not None:
-                    from fragir.passes.tiling.block_scales import load_scales  # few have them
-
-                    scales = [
-                        load_scales(self, each, row, column, at) for each in self.block_scales
-                    ]
+                scales = self._block_scales(row, column, at)
                 result = self.insert(frag.MmaOp(left, right, sums, scales=scales), "acc")
             else:  # `start` is zero
                 partial = self.insert(frag.MmaOp(left, right, start), "partial")
